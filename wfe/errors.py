@@ -1,0 +1,546 @@
+"""Every error that wfe raises, as one tree.
+
+An error here tells three things: what was wrong (its message), where (its fields, so that a program
+need not parse text) and the way out (`hint`, one sentence or command). `code` is the word that
+`-o json` prints; `exit_code` is what the command line ends with when this error ends a command.
+
+    WfeError                                  1   operational
+    ├── DefinitionError                       2   a workflow is composed wrongly; found at load
+    │   ├── ReferenceMisuse                       a reference used like a value inside a body
+    │   ├── InvalidName                           a name that could not be part of a key
+    │   ├── InvalidOption                         unknown option, or a value out of its range
+    │   ├── DuplicateStep                         two uses of one step name in a body
+    │   └── DuplicateWorkflow                     two different workflows under one name
+    ├── UsageError                            2   the call itself is wrong
+    │   ├── MalformedKey                          not workflow:transaction:step:action
+    │   ├── InvalidInput                          a value that does not fit its annotation
+    │   ├── InvalidTransactionId                  a transaction id that cannot be stored
+    │   └── ModuleFailed                          a user's module that does not import
+    ├── NotFound                              3
+    │   ├── WorkflowNotFound
+    │   ├── TransactionNotFound
+    │   │   └── TransactionFinished           4   known, but over
+    │   └── StepNotFound
+    ├── Refused                               4   a command that the state does not allow
+    │   ├── StepNotWaiting
+    │   ├── WrongAction
+    │   ├── NotAllowed
+    │   ├── DefinitionChanged
+    │   ├── TransactionExists
+    │   └── IdempotencyConflict
+    ├── ExecutionError                            what an execution came to, raised to its caller
+    │   ├── StepFailed                       10   the first error of the execution, as it is stored
+    │   ├── ExecutionCancelled               13
+    │   ├── TransactionTimeoutError          12   the workflow passed its `timeout`
+    │   └── TransactionStepTimeoutError      12   a step passed its `timeout`
+    ├── PermanentStepFailure                      raised by a step: do not retry
+    │   ├── NonSerializableValue                  a value that JSON cannot hold
+    │   └── InputMismatch                         a value that does not fit a parameter's annotation
+    ├── SkipExecutionError                        a stale writer stops quietly; nothing was written
+    │   ├── SkipStepAlreadyFinishedError
+    │   └── SkipCancelledExecutionError
+    └── StoreError                            1
+        ├── StoreBusy                        75   locked beyond the timeout, or the disk is full
+        ├── StoreUnusable                         not a database, unreadable, or damaged
+        └── SchemaTooNew                          written by a newer wfe
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+
+class WfeError(Exception):
+    """The root: catch it to catch everything that wfe itself raises."""
+
+    code: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 1
+
+    #: What to do about it: one sentence or one command. Empty where the message says it all.
+    hint: str
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+    @property
+    def message(self) -> str:
+        """The sentence without the hint."""
+        return str(self.args[0])
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}".rstrip()
+
+
+# --- composing -----------------------------------------------------------------------------------
+
+
+class DefinitionError(WfeError):
+    """A workflow that cannot be composed. Raised while its module loads, before anything runs.
+
+    `file` and `line` are the place in the user's own code; `hint` says what to write instead.
+    """
+
+    code = "definition"
+    exit_code = 2
+
+    def __init__(
+        self, message: str, *, hint: str = "", file: str | None = None, line: int | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.file = file
+        self.line = line
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}: " if self.file else ""
+        return f"{place}{super().__str__()}"
+
+
+class ReferenceMisuse(DefinitionError):
+    """A reference was used as if it were the value, which does not exist while composing."""
+
+    code = "reference_misuse"
+
+
+class InvalidName(DefinitionError):
+    """A workflow id or step name that could not be part of an idempotency key."""
+
+    code = "invalid_name"
+
+
+class InvalidOption(DefinitionError):
+    """An option that does not exist, or whose value is out of range."""
+
+    code = "invalid_option"
+
+
+class DuplicateStep(DefinitionError):
+    """Two uses of one step name in a body: each needs a name of its own."""
+
+    code = "duplicate_step"
+
+
+class DuplicateWorkflow(DefinitionError):
+    """Two workflows of one name with different steps."""
+
+    code = "duplicate_workflow"
+
+
+# --- the call itself -----------------------------------------------------------------------------
+
+
+class UsageError(WfeError):
+    """The call is wrong whatever the state: an argument that means nothing."""
+
+    code = "usage"
+    exit_code = 2
+
+
+class MalformedKey(UsageError):
+    """A text that is no idempotency key: `workflow:transaction:step:action`."""
+
+    code = "malformed_key"
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(
+            f"{key!r} is not an idempotency key: {reason}.",
+            hint="A key reads workflow:transaction:step:action, for instance order:tx1:charge:invoke.",
+        )
+        self.key = key
+
+
+class InvalidInput(UsageError):
+    """A value that does not fit the annotation it is meant for. Nothing was stored."""
+
+    code = "invalid_input"
+
+    def __init__(self, message: str, *, hint: str = "", parameter: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.parameter = parameter
+
+
+class InvalidTransactionId(UsageError):
+    """A transaction id that cannot be stored and found again as it was given."""
+
+    code = "invalid_transaction_id"
+
+    def __init__(self, transaction_id: str, reason: str) -> None:
+        super().__init__(f"Transaction id {transaction_id!r} is refused: {reason}.")
+        self.transaction_id = transaction_id
+
+
+class ModuleFailed(UsageError):
+    """A user's module that could not be imported. `report` holds the user's own frames only."""
+
+    code = "module_failed"
+
+    def __init__(self, source: str, message: str, *, report: str = "", hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.source = source
+        self.report = report
+
+
+# --- not found -----------------------------------------------------------------------------------
+
+
+def _near(names: Sequence[str]) -> str:
+    return f" Did you mean {' or '.join(names)}?" if names else ""
+
+
+class NotFound(WfeError):
+    """Something that was named does not exist."""
+
+    code = "not_found"
+    exit_code = 3
+
+
+class WorkflowNotFound(NotFound):
+    """No workflow of this id is loaded. `near` lists ids that resemble it."""
+
+    code = "workflow_not_found"
+
+    def __init__(self, workflow_id: str, *, near: Sequence[str] = (), hint: str = "") -> None:
+        super().__init__(f"There is no workflow {workflow_id!r}.{_near(near)}", hint=hint)
+        self.workflow_id = workflow_id
+        self.near = tuple(near)
+
+
+class TransactionNotFound(NotFound):
+    """No execution of this workflow has this transaction id."""
+
+    code = "transaction_not_found"
+
+    def __init__(
+        self, workflow_id: str, transaction_id: str, message: str = "", *, hint: str = ""
+    ) -> None:
+        super().__init__(
+            message or f"Workflow {workflow_id!r} has no execution {transaction_id!r}.",
+            hint=hint or "List what there is with: wfe executions list",
+        )
+        self.workflow_id = workflow_id
+        self.transaction_id = transaction_id
+
+
+class TransactionFinished(TransactionNotFound):
+    """The execution is over. `state` is its final state, None where it was not kept."""
+
+    code = "transaction_finished"
+    exit_code = 4
+
+    def __init__(self, workflow_id: str, transaction_id: str, state: str | None) -> None:
+        super().__init__(
+            workflow_id,
+            transaction_id,
+            f"Execution {workflow_id}:{transaction_id} is finished"
+            + (f" ({state})." if state else "."),
+            hint=f"See what it did with: wfe executions show {workflow_id}:{transaction_id}",
+        )
+        self.state = state
+
+
+class StepNotFound(NotFound):
+    """The workflow of this execution has no step of this name."""
+
+    code = "step_not_found"
+
+    def __init__(
+        self, workflow_id: str, transaction_id: str, step: str, *, near: Sequence[str] = ()
+    ) -> None:
+        super().__init__(
+            f"Workflow {workflow_id!r} has no step {step!r}.{_near(near)}",
+            hint=f"Its steps: wfe executions show {workflow_id}:{transaction_id}",
+        )
+        self.workflow_id = workflow_id
+        self.transaction_id = transaction_id
+        self.step = step
+        self.near = tuple(near)
+
+
+# --- refused by the state ------------------------------------------------------------------------
+
+
+class Refused(WfeError):
+    """A command that the present state does not allow. It changed nothing."""
+
+    code = "refused"
+    exit_code = 4
+
+    def __init__(
+        self, message: str, *, workflow_id: str, transaction_id: str, hint: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.workflow_id = workflow_id
+        self.transaction_id = transaction_id
+
+
+class StepNotWaiting(Refused):
+    """The step does not wait for an answer (any more). `state` and `status` are the step's."""
+
+    code = "step_not_waiting"
+
+    def __init__(
+        self,
+        workflow_id: str,
+        transaction_id: str,
+        step: str,
+        *,
+        state: str,
+        status: str,
+        reason: str = "",
+    ) -> None:
+        super().__init__(
+            f"Step {step!r} of {workflow_id}:{transaction_id} is {state} ({status})"
+            + (f": {reason}." if reason else ", it does not wait for an answer."),
+            workflow_id=workflow_id,
+            transaction_id=transaction_id,
+            hint=f"See where it stands with: wfe executions show {workflow_id}:{transaction_id}",
+        )
+        self.step = step
+        self.state = state
+        self.status = status
+
+
+class WrongAction(Refused):
+    """The key names the other side of the step: invoke while it is being undone, or the reverse."""
+
+    code = "wrong_action"
+
+    def __init__(
+        self, workflow_id: str, transaction_id: str, step: str, *, action: str, current: str
+    ) -> None:
+        super().__init__(
+            f"Step {step!r} of {workflow_id}:{transaction_id} is at its {current}, not at {action!r}.",
+            workflow_id=workflow_id,
+            transaction_id=transaction_id,
+            hint=f"Its key is now {workflow_id}:{transaction_id}:{step}:{current}",
+        )
+        self.step = step
+        self.action = action
+        self.current = current
+
+
+class NotAllowed(Refused):
+    """The execution is in a state in which this command means nothing. `state` says which."""
+
+    code = "not_allowed"
+
+    def __init__(self, workflow_id: str, transaction_id: str, *, command: str, state: str) -> None:
+        super().__init__(
+            f"Execution {workflow_id}:{transaction_id} is {state}: it cannot be {command} now.",
+            workflow_id=workflow_id,
+            transaction_id=transaction_id,
+            hint=f"See where it stands with: wfe executions show {workflow_id}:{transaction_id}",
+        )
+        self.command = command
+        self.state = state
+
+
+class DefinitionChanged(Refused):
+    """The workflow has other steps than when the execution began."""
+
+    code = "definition_changed"
+
+    def __init__(self, workflow_id: str, transaction_id: str) -> None:
+        super().__init__(
+            f"Workflow {workflow_id!r} has other steps than when execution "
+            f"{workflow_id}:{transaction_id} began.",
+            workflow_id=workflow_id,
+            transaction_id=transaction_id,
+            hint="Bring the steps back, or cancel the execution with the code that began it.",
+        )
+
+
+class TransactionExists(Refused):
+    """An execution of this id is unfinished, and the caller asked not to be attached to it."""
+
+    code = "transaction_exists"
+
+    def __init__(self, workflow_id: str, transaction_id: str, *, state: str) -> None:
+        super().__init__(
+            f"Execution {workflow_id}:{transaction_id} already exists and is {state}.",
+            workflow_id=workflow_id,
+            transaction_id=transaction_id,
+            hint='Choose another transaction id, or attach to it (on_conflict="attach").',
+        )
+        self.state = state
+
+
+class IdempotencyConflict(Refused):
+    """The transaction id is taken by an execution with another input."""
+
+    code = "idempotency_conflict"
+
+    def __init__(self, workflow_id: str, transaction_id: str) -> None:
+        super().__init__(
+            f"Execution {workflow_id}:{transaction_id} exists with another input.",
+            workflow_id=workflow_id,
+            transaction_id=transaction_id,
+            hint="Choose another transaction id, or give the input it was started with (or none).",
+        )
+
+
+# --- what an execution came to -------------------------------------------------------------------
+
+
+class ExecutionError(WfeError):
+    """What an execution came to. Raised to the caller of `run`, never inside the engine."""
+
+    code = "execution"
+
+
+class StepFailed(ExecutionError):
+    """The first error of an execution, as it is stored.
+
+    `name` and `message` are those of the exception the step raised (None and text where an answer
+    from outside reported the failure); `stack` its traceback. `__cause__` is the exception itself
+    where it was raised in this process.
+    """
+
+    code = "step_failed"
+    exit_code = 10
+
+    def __init__(
+        self,
+        *,
+        workflow_id: str,
+        transaction_id: str,
+        step: str | None,
+        handler_type: str,
+        name: str | None,
+        text: str,
+        stack: str | None = None,
+    ) -> None:
+        what = f"{name}: {text}" if name else text
+        super().__init__(
+            f"Step {step!r} failed: {what}" if step else what,
+            hint="",
+        )
+        self.workflow_id = workflow_id
+        self.transaction_id = transaction_id
+        self.step = step
+        self.handler_type = handler_type
+        self.name = name
+        self.text = text
+        self.stack = stack
+
+
+class ExecutionCancelled(ExecutionError):
+    """The execution was cancelled, and what it had done was undone."""
+
+    code = "cancelled"
+    exit_code = 13
+
+    def __init__(self, workflow_id: str, transaction_id: str) -> None:
+        super().__init__(f"Execution {workflow_id}:{transaction_id} was cancelled.")
+        self.workflow_id = workflow_id
+        self.transaction_id = transaction_id
+
+
+class TransactionTimeoutError(ExecutionError):
+    """The execution took longer than its workflow's `timeout`."""
+
+    code = "timed_out"
+    exit_code = 12
+
+
+class TransactionStepTimeoutError(ExecutionError):
+    """A step took longer than its `timeout`."""
+
+    code = "step_timed_out"
+    exit_code = 12
+
+
+# --- raised by steps -----------------------------------------------------------------------------
+
+
+class PermanentStepFailure(WfeError):
+    """Raised by a step that must not be tried again.
+
+    `compensate_with` is what the compensation of this very step receives; without it, None.
+    """
+
+    code = "permanent_failure"
+    exit_code = 10
+
+    def __init__(self, message: str, compensate_with: Any = None) -> None:
+        super().__init__(message)
+        self.compensate_with = compensate_with
+
+
+class NonSerializableValue(PermanentStepFailure):
+    """A value that JSON cannot hold. `path` is the place inside it, such as `$.lines[3].price`."""
+
+    code = "non_serializable"
+
+    def __init__(self, reason: str, *, path: str = "$", what: str = "value") -> None:
+        super().__init__(f"The {what} cannot be stored: {reason} at {path}.")
+        self.path = path
+        self.reason = reason
+
+
+class InputMismatch(PermanentStepFailure):
+    """A value that does not fit the annotation of the parameter it is handed to.
+
+    `path` is the place inside the parameter's value, such as `.lines[3].price`; empty: all of it.
+    """
+
+    code = "input_mismatch"
+
+    def __init__(
+        self, reason: str, *, what: str, parameter: str, path: str = "", annotation: str = ""
+    ) -> None:
+        super().__init__(
+            f"Parameter {parameter!r} ({annotation}) of {what}: {reason} at {parameter}{path}."
+        )
+        self.parameter = parameter
+        self.path = path
+        self.reason = reason
+
+
+# --- stale writers -------------------------------------------------------------------------------
+
+
+class SkipExecutionError(WfeError):
+    """Another writer has gone on with this execution. Nothing was written; stop quietly."""
+
+    code = "stale"
+
+    def __init__(self, message: str = "Another process has gone on with this execution.") -> None:
+        super().__init__(message)
+
+
+class SkipStepAlreadyFinishedError(SkipExecutionError):
+    """The step was finished by another writer."""
+
+
+class SkipCancelledExecutionError(SkipExecutionError):
+    """The execution was cancelled by another writer."""
+
+
+# --- the store -----------------------------------------------------------------------------------
+
+
+class StoreError(WfeError):
+    """The database could not be used. Nothing that was accepted is lost."""
+
+    code = "store"
+
+
+class StoreBusy(StoreError):
+    """Locked beyond the timeout, or no space left. Trying again may succeed."""
+
+    code = "store_busy"
+    exit_code = 75
+
+
+class StoreUnusable(StoreError):
+    """Not a database, not readable or writable, or damaged."""
+
+    code = "store_unusable"
+
+
+class SchemaTooNew(StoreError):
+    """The database was written by a newer version of wfe."""
+
+    code = "schema_too_new"
