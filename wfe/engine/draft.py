@@ -1,0 +1,202 @@
+"""The draft: an execution as events change it, before anything is kept.
+
+It reads through to the original and collects whole new records, sparsely; the rules of the other
+modules write to it and nowhere else. Thrown away, it leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec.structs import replace
+
+from wfe.engine import tables
+from wfe.engine.events import Effect, Outcome, Tell
+from wfe.model import (
+    FINAL_STATES,
+    Action,
+    Changes,
+    ErrorRecord,
+    EventKind,
+    Execution,
+    ExecutionState,
+    Flow,
+    Head,
+    Json,
+    StepOptions,
+    StepRecord,
+    StepState,
+    StepStatus,
+    TimelineEvent,
+)
+
+
+class Draft:
+    """Several events may be applied to one draft; `outcome` sums them up for one commit."""
+
+    def __init__(self, execution: Execution) -> None:
+        head = execution.head
+        self.flow: Flow = execution.flow
+        self.original: Head = head
+        self.now = head.updated_at
+        #: The head's counters and state, as changed so far; its other fields by `get` and `set`.
+        self.state = head.state
+        self.stage, self.open, self.loose = head.stage, head.open, head.loose
+        self.running, self.awaiting = head.running, head.awaiting
+        self.undo_stage, self.undo_open = head.undo_stage, head.undo_open
+        self.errors = head.errors
+        self._execution = execution
+        self._fields: dict[str, Any] = {}
+        self._changed: dict[str, StepRecord] = {}
+        self._timeline: list[TimelineEvent] = []
+        self._effects: list[Effect] = []
+        self._deadlines_moved = False
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def get(self, field: str) -> Any:
+        """A field of the head, as changed so far."""
+        return self._fields[field] if field in self._fields else getattr(self.original, field)
+
+    def step(self, name: str) -> StepRecord:
+        """The record of a step, as changed so far."""
+        record = self._changed.get(name)
+        return record if record is not None else self._execution.step(name)
+
+    def options(self, record: StepRecord) -> StepOptions:
+        return self.flow.steps[record.name].options
+
+    def active(self) -> Iterator[StepRecord]:
+        """Steps that have begun and not settled (and perhaps some that just have)."""
+        return self._through(self._execution.active)
+
+    def touched(self) -> Iterator[StepRecord]:
+        """Every step that has a record."""
+        return self._through(self._execution.steps)
+
+    def _through(self, names: dict[str, Any]) -> Iterator[StepRecord]:
+        """Records as they are now; the draft may be changed meanwhile."""
+        fresh = [name for name in self._changed if name not in names]
+        for name in (*names, *fresh):
+            yield self.step(name)
+
+    @property
+    def is_final(self) -> bool:
+        return self.state in FINAL_STATES
+
+    @property
+    def is_given_up(self) -> bool:
+        """Cancelled or timed out: nothing is tried again, no answer is waited for."""
+        return self.get("cancelled_at") is not None or bool(self.get("timed_out"))
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def put(self, record: StepRecord, **fields: Any) -> StepRecord:
+        """Replace the record of a step."""
+        new = replace(record, **fields)
+        self._changed[record.name] = new
+        if not self._deadlines_moved and (
+            record.retry_at is not None
+            or new.retry_at is not None
+            or self.options(record).timeout is not None
+        ):
+            self._deadlines_moved = True
+        return new
+
+    def set(self, **fields: Any) -> None:
+        """Replace fields of the head that have no attribute here."""
+        self._fields.update(fields)
+
+    def to(self, state: ExecutionState) -> None:
+        """Change the state of the execution."""
+        self.state = tables.move(tables.EXECUTION, self.state, state)
+        self._deadlines_moved = True
+
+    def tell(
+        self,
+        kind: EventKind,
+        record: StepRecord | None = None,
+        *,
+        action: Action | None = None,
+        error: ErrorRecord | None = None,
+        detail: str | None = None,
+        response: Json | None = None,
+    ) -> None:
+        """Add an entry to the timeline, and tell it to subscribers."""
+        event = TimelineEvent(
+            kind=kind,
+            time=self.now,
+            step=record.name if record else None,
+            action=action,
+            attempt=record.attempts if record else None,
+            error=error,
+            detail=detail,
+        )
+        self._timeline.append(event)
+        self._effects.append(Tell(event, response))
+
+    def effect(self, effect: Effect) -> None:
+        """Have the runtime do something once the changes are kept."""
+        self._effects.append(effect)
+
+    # --- deadlines -------------------------------------------------------------------------------
+
+    def timeout_of(self, record: StepRecord) -> datetime | None:
+        """When the timeout of a step passes; None where it has none or has not begun."""
+        limit = self.options(record).timeout
+        if limit is None or record.started_at is None:
+            return None
+        return record.started_at + timedelta(seconds=limit)
+
+    def acts_on_timeout_at(self, record: StepRecord) -> datetime | None:
+        """When the passing of a step's timeout must be acted on by itself. A handler that holds its
+        caller is not interrupted: it runs to its end and is judged there."""
+        if record.invoke is not StepState.INVOKING or not self.has_timeouts:
+            return None
+        if record.running and not self.options(record).async_:
+            return None
+        return self.timeout_of(record)
+
+    @property
+    def has_timeouts(self) -> bool:
+        """Timeouts count until the execution is given up or is being undone."""
+        return self.state in _FORWARD and not self.is_given_up
+
+    def _next_deadline(self) -> datetime | None:
+        if self.is_final:
+            return None
+        moments = [self.get("times_out_at")] if self.has_timeouts else []
+        for record in self.active():
+            if record.status in _WAITING_STATUSES:
+                moments += (record.retry_at, self.acts_on_timeout_at(record))
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    # --- summing up ------------------------------------------------------------------------------
+
+    def outcome(self) -> Outcome:
+        """What has changed since the original, with the next version, and the effects."""
+        if self._deadlines_moved:
+            self._fields["wake_at"] = self._next_deadline()
+        head = replace(
+            self.original,
+            version=self.original.version + 1,
+            updated_at=self.now,
+            state=self.state,
+            stage=self.stage,
+            open=self.open,
+            loose=self.loose,
+            running=self.running,
+            awaiting=self.awaiting,
+            undo_stage=self.undo_stage,
+            undo_open=self.undo_open,
+            errors=self.errors,
+            **self._fields,
+        )
+        changes = Changes(head=head, steps=self._changed, events=tuple(self._timeline))
+        return Outcome(changes, tuple(self._effects))
+
+
+_FORWARD = frozenset({ExecutionState.INVOKING, ExecutionState.WAITING_TO_COMPENSATE})
+_WAITING_STATUSES = frozenset({StepStatus.WAITING_RESPONSE, StepStatus.TEMP_FAILURE})
