@@ -39,6 +39,7 @@ need not parse text) and the way out (`hint`, one sentence or command). `code` i
     ├── SkipExecutionError                        a stale writer stops quietly; nothing was written
     │   ├── SkipStepAlreadyFinishedError
     │   └── SkipCancelledExecutionError
+    ├── EngineClosed                              the engine was shut down before the answer
     └── StoreError                            1
         ├── StoreBusy                        75   locked beyond the timeout, or the disk is full
         ├── StoreUnusable                         not a database, unreadable, or damaged
@@ -516,6 +517,18 @@ class SkipStepAlreadyFinishedError(SkipExecutionError):
 
 class SkipCancelledExecutionError(SkipExecutionError):
     """The execution was cancelled by another writer."""
+
+
+class EngineClosed(WfeError):
+    """The engine was shut down while somebody waited. What was recorded is kept."""
+
+    code = "engine_closed"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The engine was shut down before the execution came to that point.",
+            hint="It goes on when it is run again under its transaction id.",
+        )
 
 
 # --- the store -----------------------------------------------------------------------------------

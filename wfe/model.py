@@ -218,6 +218,15 @@ class StepOptions(msgspec.Struct, frozen=True, kw_only=True):
     #: True: a durable checkpoint around this step; None: as the other options imply.
     store: bool | None = None
 
+    @property
+    def has_deadlines(self) -> bool:
+        """Whether the step may become due at a later moment."""
+        return (
+            self.timeout is not None
+            or self.retry_interval > 0
+            or self.retry_interval_awaiting is not None
+        )
+
 
 class WorkflowOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of a whole workflow. Durations are seconds."""
@@ -257,6 +266,15 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     options: WorkflowOptions = WorkflowOptions()
     #: Identifies the shape (stages, names, kinds, guards, children); options do not count.
     hash: str = ""
+    #: Whether anything in it may become due at a later moment. Follows from the rest.
+    has_deadlines: bool = False
+
+    def __post_init__(self) -> None:
+        found = self.options.timeout is not None or any(
+            spec.kind is StepKind.SLEEP or spec.options.has_deadlines
+            for spec in self.steps.values()
+        )
+        msgspec.structs.force_setattr(self, "has_deadlines", found)
 
     @property
     def has_async_steps(self) -> bool:
@@ -264,6 +282,17 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 # --- what an execution has come to ---------------------------------------------------------------
+
+
+class DomainEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """What a step told the world by `ctx.emit`: released when the outermost execution is done."""
+
+    name: str
+    data: Any
+    event_group_id: str
+    workflow_id: str
+    transaction_id: str
+    step: str
 
 
 class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -279,6 +308,8 @@ class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True):
     stack: str | None = None
 
 
+# Members of an enum are looked up slowly (see engine/names.py).
+_DORMANT, _INVOKE, _COMPENSATE = StepState.DORMANT, Action.INVOKE, Action.COMPENSATE
 _ACTIVE_STATUSES = frozenset({StepStatus.WAITING_RESPONSE, StepStatus.TEMP_FAILURE})
 
 
@@ -296,7 +327,8 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
     failures: int = 0
     #: A handler of ours is at work on the present attempt (or still on one that was overtaken).
     running: bool = False
-    #: The next attempt is wanted but waits for the overtaken handler to end.
+    #: The next attempt is wanted, but not begun: an overtaken handler has to end first, or the
+    #: process was about to end.
     held: bool = False
     #: Waits for an answer from outside.
     awaiting: bool = False
@@ -318,6 +350,8 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
     output: Json | None = None
     #: What the compensation receives.
     compensate_with: Json | None = None
+    #: What the attempt that succeeded has emitted, and, of a nested workflow, its steps.
+    emitted: tuple[DomainEvent, ...] = ()
     #: The newest failure.
     error: ErrorRecord | None = None
     #: Why the step was skipped, where a reason was given.
@@ -325,23 +359,24 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_active(self) -> bool:
-        """The present side has begun and not settled, or an overtaken handler is still at work."""
-        return self.running or self.status in _ACTIVE_STATUSES
+        """The present side has begun and not settled, is about to begin, or an overtaken handler is
+        still at work."""
+        return self.running or self.held or self.status in _ACTIVE_STATUSES
 
     @property
     def action(self) -> Action:
         """The side that the step is at."""
-        return Action.INVOKE if self.compensate is StepState.DORMANT else Action.COMPENSATE
+        return _INVOKE if self.compensate is _DORMANT else _COMPENSATE
 
     @property
     def state(self) -> StepState:
         """The state of that side."""
-        return self.invoke if self.compensate is StepState.DORMANT else self.compensate
+        return self.invoke if self.compensate is _DORMANT else self.compensate
 
     @property
     def status(self) -> StepStatus:
         """The status of that side."""
-        if self.compensate is StepState.DORMANT:
+        if self.compensate is _DORMANT:
             return self.invoke_status
         return self.compensate_status
 
@@ -372,6 +407,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     timed_out: bool = False
     #: The next moment at which something is due; None: nothing is.
     wake_at: datetime | None = None
+    #: The process whose handlers are at work; None: none is.
+    owner: str | None = None
     parent_step_idempotency_key: str | None = None
     #: `workflow:transaction` of the outermost execution; None: this one is.
     root: str | None = None
@@ -533,12 +570,13 @@ class Execution:
     def take(self, changes: Changes) -> None:
         """Make `changes` true."""
         self.head = changes.head
-        self.steps.update(changes.steps)
+        active = self.active
         for name, record in changes.steps.items():
+            self.steps[name] = record
             if record.is_active:
-                self.active[name] = None
-            else:
-                self.active.pop(name, None)
+                active[name] = None
+            elif name in active:
+                del active[name]
         if changes.result is not None:
             self.result = changes.result
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from wfe.engine.draft import Draft
 from wfe.engine.events import (
     Abort,
     Answer,
@@ -17,12 +18,13 @@ from wfe.engine.events import (
     Event,
     Failed,
     Finished,
+    Resume,
     Retry,
     Skipped,
     Succeeded,
     Tell,
 )
-from wfe.engine.machine import apply
+from wfe.engine.machine import apply_to
 from wfe.model import (
     Action,
     ErrorRecord,
@@ -88,6 +90,8 @@ class Play:
         self.aborted: list[str] = []
         self.timeline: list[TimelineEvent] = []
         self.finished: list[ExecutionState] = []
+        #: The process is about to end: nothing is to start.
+        self.is_closing = False
         if begin:
             self.send(Begin())
 
@@ -99,7 +103,9 @@ class Play:
         return self.execution.step(name)
 
     def send(self, event: Event) -> None:
-        outcome = apply(self.execution, event, self.now)
+        draft = Draft(self.execution, holds_back=self.is_closing)
+        apply_to(draft, event, self.now)
+        outcome = draft.outcome()
         self.execution.take(outcome.changes)
         told = []
         for effect in outcome.effects:
@@ -116,6 +122,13 @@ class Play:
                     self.finished.append(state)
         assert tuple(told) == outcome.changes.events
         self.timeline += told
+
+    def reopen(self) -> None:
+        """The process is gone, with every handler it had, and another one takes over."""
+        self.calls.clear()
+        self.is_closing = False
+        if not self.execution.head.is_final:
+            self.send(Resume())
 
     def _end(self, step: str) -> dict[str, Any]:
         call = self.calls.pop(step)

@@ -559,6 +559,20 @@ def test_resume_goes_on_undoing() -> None:
     assert play.state is ExecutionState.REVERTED
 
 
+def test_a_process_that_is_about_to_end_starts_nothing_and_the_next_one_does() -> None:
+    play = Play(flow("a", "b", "c"))
+    play.succeed("a")
+    play.is_closing = True
+    play.succeed("b")
+    assert not play.calls
+    assert play.step("b").invoke is StepState.DONE
+    assert (play.step("c").invoke, play.step("c").attempts) == (StepState.NOT_STARTED, 0)
+    play.reopen()
+    assert play.calls["c"].attempt == 1
+    play.to_the_end()
+    assert play.state is ExecutionState.DONE
+
+
 def test_a_late_return_after_the_end_changes_nothing() -> None:
     play = Play(flow("a", options={"a": ASYNC}))
     play.answer("a")

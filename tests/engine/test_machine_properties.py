@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine.play import Play, flow
-from wfe.engine.events import Resume
 from wfe.errors import NotFound, Refused
 from wfe.model import Action, EventKind, ExecutionState, Flow, StepState, StepStatus
 
@@ -62,7 +61,7 @@ MOVES = st.lists(
     st.tuples(
         st.sampled_from(
             ["succeed", "succeed", "succeed", "fail", "fail_for_good", "skip", "await"]
-            + ["answer", "answer_error", "retry", "time", "cancel", "crash"]
+            + ["answer", "answer_error", "retry", "time", "cancel", "crash", "close"]
         ),
         st.integers(0, 7),
     ),
@@ -81,9 +80,10 @@ def move(play: Play, what: str, choice: int) -> None:
                 play.pass_time(1.0 + choice)
             case "cancel":
                 play.cancel()
-            case "crash" if not play.execution.head.is_final:
-                play.calls.clear()
-                play.send(Resume())
+            case "crash":
+                play.reopen()
+            case "close":
+                play.is_closing = True
             case "answer" | "answer_error" | "retry" if steps:
                 name = steps[choice % len(steps)]
                 action = play.step(name).action
@@ -125,11 +125,11 @@ def check(play: Play) -> None:
     assert head.loose >= 0
     for record in records:
         assert not (record.awaiting and record.running)
-        assert not record.held or record.running
+        assert not record.held or record.running or play.is_closing
     if head.is_final:
         assert head.wake_at is None
         assert all(r.status not in _WAITING for r in records if r.undo)
-    else:
+    elif not play.is_closing:
         assert is_going_on(play), "stuck: nothing runs, is awaited, parked or due"
 
 
@@ -144,6 +144,8 @@ def is_going_on(play: Play) -> bool:
 
 def finish(play: Play) -> None:
     """Let the world be kind until the end: handlers succeed, answers come, parked steps are retried."""
+    if play.is_closing:
+        play.reopen()
     for _ in range(500):
         if play.execution.head.is_final and not play.calls:
             return

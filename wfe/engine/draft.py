@@ -14,6 +14,13 @@ from msgspec.structs import replace
 
 from wfe.engine import tables
 from wfe.engine.events import Effect, Outcome, Tell
+from wfe.engine.names import (
+    EXECUTION_INVOKING,
+    EXECUTION_WAITING_TO_COMPENSATE,
+    STATUS_TEMP_FAILURE,
+    STATUS_WAITING_RESPONSE,
+    STEP_INVOKING,
+)
 from wfe.model import (
     FINAL_STATES,
     Action,
@@ -27,8 +34,6 @@ from wfe.model import (
     Json,
     StepOptions,
     StepRecord,
-    StepState,
-    StepStatus,
     TimelineEvent,
 )
 
@@ -36,8 +41,36 @@ from wfe.model import (
 class Draft:
     """Several events may be applied to one draft; `outcome` sums them up for one commit."""
 
-    def __init__(self, execution: Execution) -> None:
+    __slots__ = (
+        "_changed",
+        "_effects",
+        "_execution",
+        "_fields",
+        "_keeps_timeline",
+        "_timeline",
+        "awaiting",
+        "errors",
+        "flow",
+        "holds_back",
+        "loose",
+        "now",
+        "open",
+        "original",
+        "running",
+        "stage",
+        "state",
+        "undo_open",
+        "undo_stage",
+    )
+
+    def __init__(
+        self, execution: Execution, *, holds_back: bool = False, keeps_timeline: bool = True
+    ) -> None:
+        """`holds_back`: no handler is to be called any more; steps that would start are held.
+        `keeps_timeline`: False where nobody would read it or hear of it."""
         head = execution.head
+        self.holds_back = holds_back
+        self._keeps_timeline = keeps_timeline
         self.flow: Flow = execution.flow
         self.original: Head = head
         self.now = head.updated_at
@@ -52,7 +85,6 @@ class Draft:
         self._changed: dict[str, StepRecord] = {}
         self._timeline: list[TimelineEvent] = []
         self._effects: list[Effect] = []
-        self._deadlines_moved = False
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -66,6 +98,7 @@ class Draft:
         return record if record is not None else self._execution.step(name)
 
     def options(self, record: StepRecord) -> StepOptions:
+        """The options of a step."""
         return self.flow.steps[record.name].options
 
     def active(self) -> Iterator[StepRecord]:
@@ -93,17 +126,10 @@ class Draft:
 
     # --- writing ---------------------------------------------------------------------------------
 
-    def put(self, record: StepRecord, **fields: Any) -> StepRecord:
-        """Replace the record of a step."""
-        new = replace(record, **fields)
-        self._changed[record.name] = new
-        if not self._deadlines_moved and (
-            record.retry_at is not None
-            or new.retry_at is not None
-            or self.options(record).timeout is not None
-        ):
-            self._deadlines_moved = True
-        return new
+    def put(self, record: StepRecord) -> StepRecord:
+        """Make this the record of its step."""
+        self._changed[record.name] = record
+        return record
 
     def set(self, **fields: Any) -> None:
         """Replace fields of the head that have no attribute here."""
@@ -112,7 +138,6 @@ class Draft:
     def to(self, state: ExecutionState) -> None:
         """Change the state of the execution."""
         self.state = tables.move(tables.EXECUTION, self.state, state)
-        self._deadlines_moved = True
 
     def tell(
         self,
@@ -125,6 +150,8 @@ class Draft:
         response: Json | None = None,
     ) -> None:
         """Add an entry to the timeline, and tell it to subscribers."""
+        if not self._keeps_timeline:
+            return
         event = TimelineEvent(
             kind=kind,
             time=self.now,
@@ -153,7 +180,7 @@ class Draft:
     def acts_on_timeout_at(self, record: StepRecord) -> datetime | None:
         """When the passing of a step's timeout must be acted on by itself. A handler that holds its
         caller is not interrupted: it runs to its end and is judged there."""
-        if record.invoke is not StepState.INVOKING or not self.has_timeouts:
+        if record.invoke is not STEP_INVOKING or not self.has_timeouts:
             return None
         if record.running and not self.options(record).async_:
             return None
@@ -164,21 +191,49 @@ class Draft:
         """Timeouts count until the execution is given up or is being undone."""
         return self.state in _FORWARD and not self.is_given_up
 
-    def _next_deadline(self) -> datetime | None:
-        if self.is_final:
+    def _deadlines_of(self, record: StepRecord) -> Iterator[datetime]:
+        if record.status in _WAITING_STATUSES:
+            if record.retry_at is not None:
+                yield record.retry_at
+            timeout = self.acts_on_timeout_at(record)
+            if timeout is not None:
+                yield timeout
+
+    def _wake_at(self) -> datetime | None:
+        """The next moment at which something is due.
+
+        All that waits is looked at only where the moment known so far may have lost its meaning.
+        """
+        if self.is_final or not self.flow.has_deadlines:
             return None
+        wake_at = self.original.wake_at
+        if self.state is not self.original.state or (
+            wake_at is not None and self._is_over(wake_at)
+        ):
+            return self._first_of_all()
+        for record in self._changed.values():
+            for moment in self._deadlines_of(record):
+                if wake_at is None or moment < wake_at:
+                    wake_at = moment
+        return wake_at
+
+    def _is_over(self, moment: datetime) -> bool:
+        """It has passed, or belongs to a step that has changed."""
+        if self.now >= moment:
+            return True
+        before = map(self._execution.steps.get, self._changed)
+        return any(moment in self._deadlines_of(record) for record in before if record is not None)
+
+    def _first_of_all(self) -> datetime | None:
         moments = [self.get("times_out_at")] if self.has_timeouts else []
         for record in self.active():
-            if record.status in _WAITING_STATUSES:
-                moments += (record.retry_at, self.acts_on_timeout_at(record))
+            moments += self._deadlines_of(record)
         return min((moment for moment in moments if moment is not None), default=None)
 
     # --- summing up ------------------------------------------------------------------------------
 
     def outcome(self) -> Outcome:
         """What has changed since the original, with the next version, and the effects."""
-        if self._deadlines_moved:
-            self._fields["wake_at"] = self._next_deadline()
         head = replace(
             self.original,
             version=self.original.version + 1,
@@ -192,11 +247,12 @@ class Draft:
             undo_stage=self.undo_stage,
             undo_open=self.undo_open,
             errors=self.errors,
+            wake_at=self._wake_at(),
             **self._fields,
         )
         changes = Changes(head=head, steps=self._changed, events=tuple(self._timeline))
         return Outcome(changes, tuple(self._effects))
 
 
-_FORWARD = frozenset({ExecutionState.INVOKING, ExecutionState.WAITING_TO_COMPENSATE})
-_WAITING_STATUSES = frozenset({StepStatus.WAITING_RESPONSE, StepStatus.TEMP_FAILURE})
+_FORWARD = frozenset({EXECUTION_INVOKING, EXECUTION_WAITING_TO_COMPENSATE})
+_WAITING_STATUSES = frozenset({STATUS_WAITING_RESPONSE, STATUS_TEMP_FAILURE})

@@ -8,15 +8,36 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from msgspec.structs import replace
+
 from wfe.engine import tables
 from wfe.engine.draft import Draft
 from wfe.engine.events import Abort
+from wfe.engine.names import (
+    COMPENSATE,
+    EVENT_COMPENSATE_STEP_FAILURE,
+    EVENT_COMPENSATE_STEP_SUCCESS,
+    EVENT_STEP_FAILURE,
+    EVENT_STEP_SKIPPED,
+    EVENT_STEP_SUCCESS,
+    EVENT_TIMEOUT,
+    EXECUTION_INVOKING,
+    EXECUTION_WAITING_TO_COMPENSATE,
+    INVOKE,
+    STATUS_OK,
+    STATUS_PERMANENT_FAILURE,
+    STATUS_TEMP_FAILURE,
+    STEP_DONE,
+    STEP_FAILED,
+    STEP_NOT_STARTED,
+    STEP_REVERTED,
+    STEP_SKIPPED,
+    STEP_SKIPPED_FAILURE,
+    STEP_TIMEOUT,
+)
 from wfe.engine.stages import settle, start, undo_settled
 from wfe.model import (
-    Action,
     ErrorRecord,
-    EventKind,
-    ExecutionState,
     Json,
     StepOptions,
     StepRecord,
@@ -34,42 +55,34 @@ def retry_delay(options: StepOptions, failures: int, chance: float) -> float:
     return delay * (1 + options.retry_jitter * chance)
 
 
-def _at_rest(draft: Draft, record: StepRecord) -> dict[str, Any]:
-    """The fields of a step that waits for nothing any more."""
-    if record.awaiting:
-        draft.awaiting -= 1
-    return {"awaiting": False, "sleeping": False, "retry_at": None}
-
-
 def _ended(
     draft: Draft, record: StepRecord, state: StepState, status: StepStatus, **fields: Any
 ) -> StepRecord:
-    """Bring the present side of a step to an end."""
-    fields |= _at_rest(draft, record)
-    if record.action is Action.INVOKE:
-        return draft.put(
+    """Bring the present side of a step to an end: it waits for nothing any more."""
+    if record.awaiting:
+        draft.awaiting -= 1
+    if record.action is INVOKE:
+        ended = replace(
             record,
             invoke=tables.move(tables.INVOKE, record.invoke, state),
             invoke_status=tables.move(tables.STATUS, record.invoke_status, status),
+            awaiting=False,
+            sleeping=False,
+            retry_at=None,
             ended_at=draft.now,
             **fields,
         )
-    return draft.put(
-        record,
-        compensate=tables.move(tables.COMPENSATE, record.compensate, state),
-        compensate_status=tables.move(tables.STATUS, record.compensate_status, status),
-        undone_at=draft.now,
-        **fields,
-    )
-
-
-def keep(
-    draft: Draft, record: StepRecord, output: Json | None, compensate_with: Json | None
-) -> StepRecord:
-    """Keep what a step left behind, where its response is to be saved."""
-    if not draft.options(record).save_response:
-        return record
-    return draft.put(record, output=output, compensate_with=compensate_with)
+    else:
+        ended = replace(
+            record,
+            compensate=tables.move(tables.COMPENSATE, record.compensate, state),
+            compensate_status=tables.move(tables.STATUS, record.compensate_status, status),
+            awaiting=False,
+            retry_at=None,
+            undone_at=draft.now,
+            **fields,
+        )
+    return draft.put(ended)
 
 
 # --- good ends -----------------------------------------------------------------------------------
@@ -78,21 +91,30 @@ def keep(
 def done(
     draft: Draft, record: StepRecord, output: Json | None, compensate_with: Json | None
 ) -> None:
-    record = keep(draft, record, output, compensate_with)
-    record = _ended(draft, record, StepState.DONE, StepStatus.OK)
-    draft.tell(EventKind.STEP_SUCCESS, record, action=Action.INVOKE, response=output)
+    if draft.options(record).save_response:
+        record = _ended(
+            draft,
+            record,
+            STEP_DONE,
+            STATUS_OK,
+            output=output,
+            compensate_with=compensate_with,
+        )
+    else:
+        record = _ended(draft, record, STEP_DONE, STATUS_OK)
+    draft.tell(EVENT_STEP_SUCCESS, record, action=INVOKE, response=output)
     settle(draft, record)
 
 
 def skipped(draft: Draft, record: StepRecord, reason: str | None) -> None:
-    record = _ended(draft, record, StepState.SKIPPED, StepStatus.OK, reason=reason)
-    draft.tell(EventKind.STEP_SKIPPED, record, action=Action.INVOKE, detail=reason)
+    record = _ended(draft, record, STEP_SKIPPED, STATUS_OK, reason=reason)
+    draft.tell(EVENT_STEP_SKIPPED, record, action=INVOKE, detail=reason)
     settle(draft, record)
 
 
 def undone(draft: Draft, record: StepRecord, output: Json | None) -> None:
-    record = _ended(draft, record, StepState.REVERTED, StepStatus.OK)
-    draft.tell(EventKind.COMPENSATE_STEP_SUCCESS, record, action=Action.COMPENSATE, response=output)
+    record = _ended(draft, record, STEP_REVERTED, STATUS_OK)
+    draft.tell(EVENT_COMPENSATE_STEP_SUCCESS, record, action=COMPENSATE, response=output)
     undo_settled(draft)
 
 
@@ -104,30 +126,29 @@ def attempt_failed(
 ) -> None:
     """One attempt is over without success: try again at once, later, on request, or never."""
     action = record.action
-    record = draft.put(record, failures=record.failures + 1, error=error)
-    undoing = action is Action.COMPENSATE
-    kind = EventKind.COMPENSATE_STEP_FAILURE if undoing else EventKind.STEP_FAILURE
+    record = draft.put(replace(record, failures=record.failures + 1, error=error))
+    undoing = action is COMPENSATE
+    kind = EVENT_COMPENSATE_STEP_FAILURE if undoing else EVENT_STEP_FAILURE
     draft.tell(kind, record, action=action, error=error)
     options = draft.options(record)
     if permanent or record.failures > options.max_retries or _drops_retries(draft, options):
         failed_for_good(draft, record)
         return
-    status = tables.move(tables.STATUS, record.status, StepStatus.TEMP_FAILURE)
-    side = {"compensate_status" if undoing else "invoke_status": status}
-    record = draft.put(record, **side, **_at_rest(draft, record))
-    if not options.auto_retry:
-        return
+    if record.awaiting:
+        draft.awaiting -= 1
     delay = retry_delay(options, record.failures, chance)
-    if delay > 0:
-        draft.put(record, retry_at=draft.now + timedelta(seconds=delay))
-    else:
+    later = draft.now + timedelta(seconds=delay) if delay > 0 and options.auto_retry else None
+    status = tables.move(tables.STATUS, record.status, STATUS_TEMP_FAILURE)
+    side = {"compensate_status" if undoing else "invoke_status": status}
+    record = draft.put(replace(record, awaiting=False, retry_at=later, **side))
+    if delay == 0 and options.auto_retry:
         start(draft, record, action)
 
 
 def _drops_retries(draft: Draft, options: StepOptions) -> bool:
     """An execution that has turned waits for no later retry; one that comes at once goes on, unless
     the execution was given up."""
-    if draft.state is not ExecutionState.WAITING_TO_COMPENSATE:
+    if draft.state is not EXECUTION_WAITING_TO_COMPENSATE:
         return False
     return draft.is_given_up or not options.auto_retry or options.retry_interval > 0
 
@@ -136,12 +157,12 @@ def failed_for_good(draft: Draft, record: StepRecord) -> None:
     """No attempt is left: its newest error becomes the execution's."""
     if record.error is not None:
         draft.errors = (*draft.errors, record.error)
-    if record.action is Action.COMPENSATE:
-        _ended(draft, record, StepState.FAILED, StepStatus.PERMANENT_FAILURE)
+    if record.action is COMPENSATE:
+        _ended(draft, record, STEP_FAILED, STATUS_PERMANENT_FAILURE)
         draft.set(undo_failed=True)
         undo_settled(draft)
         return
-    record = _ended(draft, record, StepState.FAILED, StepStatus.PERMANENT_FAILURE, held=False)
+    record = _ended(draft, record, STEP_FAILED, STATUS_PERMANENT_FAILURE, held=False)
     _pass_over_or_turn(draft, record)
 
 
@@ -151,13 +172,13 @@ def given_up(draft: Draft, record: StepRecord) -> None:
     head = draft.original
     error = ErrorRecord(
         action=record.name,
-        handler_type=Action.INVOKE,
+        handler_type=INVOKE,
         name="ExecutionCancelled",
         message=f"Execution {head.workflow_id}:{head.transaction_id} was cancelled.",
     )
-    record = draft.put(record, failures=record.failures + 1, error=error)
-    record = _ended(draft, record, StepState.FAILED, StepStatus.PERMANENT_FAILURE)
-    draft.tell(EventKind.STEP_FAILURE, record, action=Action.INVOKE, error=error)
+    record = replace(record, failures=record.failures + 1, error=error)
+    record = _ended(draft, record, STEP_FAILED, STATUS_PERMANENT_FAILURE)
+    draft.tell(EVENT_STEP_FAILURE, record, action=INVOKE, error=error)
     settle(draft, record)
 
 
@@ -179,23 +200,23 @@ def _skip_later(draft: Draft, record: StepRecord, until: str | None) -> None:
     for stage in stages[record.stage + 1 : end]:
         for name in stage:
             later = draft.step(name)
-            if later.invoke is StepState.NOT_STARTED:
-                state = tables.move(tables.INVOKE, later.invoke, StepState.SKIPPED_FAILURE)
-                draft.put(later, invoke=state)
+            if later.invoke is STEP_NOT_STARTED:
+                state = tables.move(tables.INVOKE, later.invoke, STEP_SKIPPED_FAILURE)
+                draft.put(replace(later, invoke=state))
 
 
 def _turn(draft: Draft) -> None:
     """Nothing new starts from here on; retries that were to come later are dropped."""
-    if draft.state is not ExecutionState.INVOKING:
+    if draft.state is not EXECUTION_INVOKING:
         return
-    draft.to(ExecutionState.WAITING_TO_COMPENSATE)
+    draft.to(EXECUTION_WAITING_TO_COMPENSATE)
     drop_retries(draft)
 
 
 def drop_retries(draft: Draft) -> None:
     """Steps between two attempts fail with the error they had."""
     for record in draft.active():
-        if record.invoke_status is StepStatus.TEMP_FAILURE and not record.running:
+        if record.invoke_status is STATUS_TEMP_FAILURE and not record.running:
             failed_for_good(draft, record)
 
 
@@ -204,6 +225,8 @@ def drop_retries(draft: Draft) -> None:
 
 def is_late(draft: Draft, record: StepRecord) -> bool:
     """Its own timeout, or the workflow's, has passed."""
+    if not draft.flow.has_deadlines:
+        return False
     deadline = draft.timeout_of(record)
     return bool(draft.get("timed_out")) or (deadline is not None and draft.now >= deadline)
 
@@ -216,12 +239,12 @@ def timed_out(draft: Draft, record: StepRecord) -> None:
     limit = draft.options(record).timeout
     error = ErrorRecord(
         action=record.name,
-        handler_type=Action.INVOKE,
+        handler_type=INVOKE,
         name="TransactionStepTimeoutError",
         message=f"Step {record.name!r} took longer than its timeout of {limit:g} s.",
     )
     record = _timed_out(draft, record, error)
-    draft.tell(EventKind.TIMEOUT, record, action=Action.INVOKE, detail="step")
+    draft.tell(EVENT_TIMEOUT, record, action=INVOKE, detail="step")
     _pass_over_or_turn(draft, record)
 
 
@@ -230,7 +253,7 @@ def workflow_timed_out(draft: Draft, record: StepRecord) -> StepRecord:
     limit = draft.flow.options.timeout
     error = ErrorRecord(
         action=record.name,
-        handler_type=Action.INVOKE,
+        handler_type=INVOKE,
         name="TransactionTimeoutError",
         message=f"Workflow {draft.flow.workflow_id!r} took longer than its timeout of {limit:g} s.",
     )
@@ -238,10 +261,10 @@ def workflow_timed_out(draft: Draft, record: StepRecord) -> StepRecord:
 
 
 def _timed_out(draft: Draft, record: StepRecord, error: ErrorRecord) -> StepRecord:
-    record = draft.put(record, failures=record.failures + 1, error=error)
-    record = _ended(draft, record, StepState.TIMEOUT, StepStatus.PERMANENT_FAILURE, held=False)
+    record = replace(record, failures=record.failures + 1, error=error)
+    record = _ended(draft, record, STEP_TIMEOUT, STATUS_PERMANENT_FAILURE, held=False)
     draft.errors = (*draft.errors, error)
     if record.running:
         draft.effect(Abort(record.name))
-    draft.tell(EventKind.STEP_FAILURE, record, action=Action.INVOKE, error=error)
+    draft.tell(EVENT_STEP_FAILURE, record, action=INVOKE, error=error)
     return record

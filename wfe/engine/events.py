@@ -10,7 +10,7 @@ from datetime import datetime
 
 import msgspec
 
-from wfe.model import Action, Changes, ErrorRecord, ExecutionState, Json, TimelineEvent
+from wfe.model import Action, Changes, DomainEvent, ErrorRecord, ExecutionState, Json, TimelineEvent
 
 
 class Begin(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +25,7 @@ class Succeeded(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     output: Json | None = None
     compensate_with: Json | None = None
+    emitted: tuple[DomainEvent, ...] = ()
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +80,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     output: Json | None = None
     compensate_with: Json | None = None
     error: ErrorRecord | None = None
+    emitted: tuple[DomainEvent, ...] = ()
     #: An error that is not to be retried.
     force_permanent: bool = False
     chance: float = 0.0

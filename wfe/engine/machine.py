@@ -23,6 +23,8 @@ from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import Any
 
+from msgspec.structs import replace
+
 from wfe.engine.draft import Draft
 from wfe.engine.endings import (
     attempt_failed,
@@ -31,7 +33,6 @@ from wfe.engine.endings import (
     failed_for_good,
     given_up,
     is_late,
-    keep,
     skipped,
     timed_out,
     undone,
@@ -53,16 +54,28 @@ from wfe.engine.events import (
     Sleeps,
     Succeeded,
 )
+from wfe.engine.names import (
+    COMPENSATE,
+    EVENT_BEGIN,
+    EVENT_RESUME,
+    EVENT_STEP_AWAITING,
+    EVENT_TIMEOUT,
+    EXECUTION_COMPENSATING,
+    EXECUTION_FAILED,
+    EXECUTION_INVOKING,
+    EXECUTION_REVERTED,
+    EXECUTION_WAITING_TO_COMPENSATE,
+    INVOKE,
+    STATUS_TEMP_FAILURE,
+    STATUS_WAITING_RESPONSE,
+    STEP_INVOKING,
+)
 from wfe.engine.stages import advance, compensate_if_quiet, settle, start
 from wfe.errors import NotAllowed, StepNotFound, StepNotWaiting, TransactionFinished, WrongAction
 from wfe.model import (
     Action,
-    EventKind,
     Execution,
-    ExecutionState,
     StepRecord,
-    StepState,
-    StepStatus,
 )
 
 
@@ -91,18 +104,18 @@ def apply_to(draft: Draft, event: Event, now: datetime) -> None:
 
 
 def _begin(draft: Draft, event: Begin) -> None:
-    draft.to(ExecutionState.INVOKING)
+    draft.to(EXECUTION_INVOKING)
     timeout = draft.flow.options.timeout
     if timeout is not None:
         draft.set(times_out_at=draft.now + timedelta(seconds=timeout))
     draft.set(started_at=draft.now)
-    draft.tell(EventKind.BEGIN)
+    draft.tell(EVENT_BEGIN)
     advance(draft)
 
 
 def _returned(draft: Draft, step: str, action: Action, attempt: int) -> StepRecord | None:
-    """Note that a handler has ended. The step's record where what it says still counts; None where
-    it was overtaken by an answer, a timeout or the end of the execution."""
+    """Note that a handler has ended. The step's record, for the caller to put, where what it says
+    still counts; None where an answer, a timeout or the end of the execution was faster."""
     record = draft.step(step)
     if not record.running:
         return None
@@ -110,22 +123,22 @@ def _returned(draft: Draft, step: str, action: Action, attempt: int) -> StepReco
         not record.held
         and record.action is action
         and record.attempts == attempt
-        and record.status is StepStatus.WAITING_RESPONSE
+        and record.status is STATUS_WAITING_RESPONSE
         and not draft.is_final
     )
-    held = record.held
-    record = draft.put(record, running=False, held=False)
+    ended = replace(record, running=False, held=False)
     draft.running -= 1
     if counts:
-        return record
-    if held:
-        _release(draft, record)
+        return ended
+    draft.put(ended)
+    if record.held:
+        _release(draft, ended)
     return None
 
 
 def _release(draft: Draft, record: StepRecord) -> None:
     """What was held back can start, unless the execution was given up meanwhile."""
-    if record.action is Action.INVOKE and draft.is_given_up:
+    if record.action is INVOKE and draft.is_given_up:
         failed_for_good(draft, record)
     else:
         start(draft, record, record.action)
@@ -135,12 +148,16 @@ def _succeeded(draft: Draft, event: Succeeded) -> None:
     record = _returned(draft, event.step, event.action, event.attempt)
     if record is None:
         return
-    if event.action is Action.COMPENSATE:
+    if event.action is COMPENSATE:
         undone(draft, record, event.output)
     elif is_late(draft, record):
-        # What it left behind is what its undo needs.
-        timed_out(draft, keep(draft, record, event.output, event.compensate_with))
+        if draft.options(record).save_response:
+            # What it left behind is what its undo needs.
+            record = replace(record, output=event.output, compensate_with=event.compensate_with)
+        timed_out(draft, record)
     else:
+        if event.emitted:
+            record = replace(record, emitted=event.emitted)
         done(draft, record, event.output, event.compensate_with)
 
 
@@ -148,16 +165,16 @@ def _failed(draft: Draft, event: Failed) -> None:
     record = _returned(draft, event.step, event.action, event.attempt)
     if record is None:
         return
-    if event.action is Action.INVOKE and event.compensate_with is not None:
-        record = draft.put(record, compensate_with=event.compensate_with)
-    if event.action is Action.INVOKE and is_late(draft, record):
+    if event.action is INVOKE and event.compensate_with is not None:
+        record = replace(record, compensate_with=event.compensate_with)
+    if event.action is INVOKE and is_late(draft, record):
         timed_out(draft, record)
     else:
         attempt_failed(draft, record, event.error, permanent=event.permanent, chance=event.chance)
 
 
 def _skipped(draft: Draft, event: Skipped) -> None:
-    record = _returned(draft, event.step, Action.INVOKE, event.attempt)
+    record = _returned(draft, event.step, INVOKE, event.attempt)
     if record is not None:
         skipped(draft, record, event.reason)
 
@@ -174,18 +191,18 @@ def _awaits(draft: Draft, event: Awaits) -> None:
     limit = options.max_awaiting_retries
     if again is not None and (limit is None or record.awaiting_retries < limit):
         fields["retry_at"] = draft.now + timedelta(seconds=again)
-    record = draft.put(record, **fields)
+    record = draft.put(replace(record, **fields))
     draft.awaiting += 1
-    draft.tell(EventKind.STEP_AWAITING, record, action=event.action)
-    if event.action is Action.INVOKE and draft.is_given_up:
+    draft.tell(EVENT_STEP_AWAITING, record, action=event.action)
+    if event.action is INVOKE and draft.is_given_up:
         given_up(draft, record)
 
 
 def _sleeps(draft: Draft, event: Sleeps) -> None:
-    record = _returned(draft, event.step, Action.INVOKE, event.attempt)
+    record = _returned(draft, event.step, INVOKE, event.attempt)
     if record is None:
         return
-    record = draft.put(record, sleeping=True, retry_at=event.until)
+    record = draft.put(replace(record, sleeping=True, retry_at=event.until))
     if draft.is_given_up:
         given_up(draft, record)
 
@@ -213,7 +230,7 @@ def _retry_is_due(draft: Draft, record: StepRecord) -> None:
         done(draft, record, None, record.compensate_with)
         return
     if record.awaiting:
-        record = draft.put(record, awaiting_retries=record.awaiting_retries + 1)
+        record = replace(record, awaiting_retries=record.awaiting_retries + 1)
     start(draft, record, record.action)
 
 
@@ -221,15 +238,14 @@ def _workflow_is_due(draft: Draft) -> None:
     """Every step that waits, or works in the background, becomes `timeout`. A handler that holds
     its caller runs to its end first."""
     draft.set(timed_out=True)
-    if draft.state is ExecutionState.INVOKING:
-        draft.to(ExecutionState.WAITING_TO_COMPENSATE)
+    if draft.state is EXECUTION_INVOKING:
+        draft.to(EXECUTION_WAITING_TO_COMPENSATE)
     over = [
         workflow_timed_out(draft, record)
         for record in draft.active()
-        if record.invoke is StepState.INVOKING
-        and (draft.options(record).async_ or not record.running)
+        if record.invoke is STEP_INVOKING and (draft.options(record).async_ or not record.running)
     ]
-    draft.tell(EventKind.TIMEOUT, detail="workflow")
+    draft.tell(EVENT_TIMEOUT, detail="workflow")
     for record in over:
         settle(draft, record)
     compensate_if_quiet(draft)
@@ -237,16 +253,16 @@ def _workflow_is_due(draft: Draft) -> None:
 
 def _resume(draft: Draft, event: Resume) -> None:
     """Handlers that were at work are gone. A step found in flight is attempted again, under the
-    same key; a handler that was overtaken has nothing left to tell."""
+    same key; one that was held begins; a handler that was overtaken has nothing left to tell."""
     if draft.is_final:
         return
-    draft.tell(EventKind.RESUME)
-    lost = [record for record in draft.touched() if record.running]
+    draft.tell(EVENT_RESUME)
+    lost = [record for record in draft.active() if record.running or record.held]
     for record in lost:
-        draft.put(record, running=False, held=False)
+        draft.put(replace(record, running=False, held=False))
     draft.running = 0
     for record in lost:
-        if record.held or record.status is StepStatus.WAITING_RESPONSE:
+        if record.held or record.status is STATUS_WAITING_RESPONSE:
             _release(draft, draft.step(record.name))
 
 
@@ -284,22 +300,24 @@ def _not_waiting(draft: Draft, record: StepRecord, reason: str = "") -> StepNotW
 
 def _goes_on(draft: Draft) -> None:
     if draft.running == 0:
-        draft.tell(EventKind.RESUME)
+        draft.tell(EVENT_RESUME)
 
 
 def _answer(draft: Draft, event: Answer) -> None:
     record = _named(draft, event.step, event.action)
-    if record.status is not StepStatus.WAITING_RESPONSE or record.held:
+    if record.status is not STATUS_WAITING_RESPONSE or record.held:
         raise _not_waiting(draft, record)
     _goes_on(draft)
     if event.error is not None:
         attempt_failed(
             draft, record, event.error, permanent=event.force_permanent, chance=event.chance
         )
-    elif event.action is Action.COMPENSATE:
+    elif event.action is COMPENSATE:
         undone(draft, record, event.output)
     else:
         kept = record.compensate_with if event.compensate_with is None else event.compensate_with
+        if event.emitted:
+            record = replace(record, emitted=event.emitted)
         done(draft, record, event.output, kept)
 
 
@@ -308,8 +326,8 @@ def _retry(draft: Draft, event: Retry) -> None:
     if record.running:
         raise _not_waiting(draft, record, "it is being executed")
     if record.sleeping or record.status not in (
-        StepStatus.WAITING_RESPONSE,
-        StepStatus.TEMP_FAILURE,
+        STATUS_WAITING_RESPONSE,
+        STATUS_TEMP_FAILURE,
     ):
         raise _not_waiting(draft, record)
     _goes_on(draft)
@@ -319,19 +337,19 @@ def _retry(draft: Draft, event: Retry) -> None:
 def _cancel(draft: Draft, event: Cancel) -> None:
     head = draft.original
     key = (head.workflow_id, head.transaction_id)
-    if draft.state in (ExecutionState.REVERTED, ExecutionState.FAILED):
+    if draft.state in (EXECUTION_REVERTED, EXECUTION_FAILED):
         raise TransactionFinished(*key, str(draft.state))
-    waits = draft.state is ExecutionState.WAITING_TO_COMPENSATE
-    if draft.state is ExecutionState.COMPENSATING or (
+    waits = draft.state is EXECUTION_WAITING_TO_COMPENSATE
+    if draft.state is EXECUTION_COMPENSATING or (
         waits and (draft.is_given_up or draft.awaiting == 0)
     ):
         raise NotAllowed(*key, command="cancelled", state=str(draft.state))
     if not waits:
-        draft.to(ExecutionState.WAITING_TO_COMPENSATE)
+        draft.to(EXECUTION_WAITING_TO_COMPENSATE)
     draft.set(cancelled_at=draft.now, ended_at=None)
     for record in draft.active():
         waiting = record.awaiting or record.sleeping
-        if record.invoke is StepState.INVOKING and waiting and not record.running:
+        if record.invoke is STEP_INVOKING and waiting and not record.running:
             given_up(draft, record)
     drop_retries(draft)
     compensate_if_quiet(draft)

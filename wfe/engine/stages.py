@@ -8,15 +8,38 @@ never looked at twice, so the cost of a step does not depend on the length of th
 
 from __future__ import annotations
 
-from typing import Any
+from msgspec.structs import replace
 
 from wfe.engine import tables
 from wfe.engine.draft import Draft
 from wfe.engine.events import Abort, Call, Finished
-from wfe.model import Action, EventKind, ExecutionState, StepRecord, StepState, StepStatus
+from wfe.engine.names import (
+    COMPENSATE,
+    EVENT_COMPENSATE_BEGIN,
+    EVENT_FINISH,
+    EVENT_STEP_BEGIN,
+    EXECUTION_COMPENSATING,
+    EXECUTION_DONE,
+    EXECUTION_FAILED,
+    EXECUTION_INVOKING,
+    EXECUTION_REVERTED,
+    EXECUTION_WAITING_TO_COMPENSATE,
+    INVOKE,
+    STATUS_WAITING_RESPONSE,
+    STEP_COMPENSATING,
+    STEP_DONE,
+    STEP_FAILED,
+    STEP_INVOKING,
+    STEP_NOT_STARTED,
+    STEP_REVERTED,
+    STEP_SKIPPED,
+    STEP_SKIPPED_FAILURE,
+    STEP_TIMEOUT,
+)
+from wfe.model import Action, ExecutionState, StepRecord, StepState
 
 #: Invoke states after which a step may have had an effect, and is undone.
-_UNDOABLE = frozenset({StepState.DONE, StepState.FAILED, StepState.TIMEOUT})
+_UNDOABLE = frozenset({STEP_DONE, STEP_FAILED, STEP_TIMEOUT})
 
 
 def start(draft: Draft, record: StepRecord, action: Action) -> None:
@@ -25,39 +48,51 @@ def start(draft: Draft, record: StepRecord, action: Action) -> None:
     One handler at most is at work on a step: where an overtaken one has not ended, it is aborted
     and the step is held until its end.
     """
-    if record.running:
-        draft.put(record, held=True, retry_at=None)
-        draft.effect(Abort(record.name))
+    if record.running or draft.holds_back:
+        draft.put(replace(record, held=True, retry_at=None))
+        if record.running:
+            draft.effect(Abort(record.name))
         return
-    fields: dict[str, Any] = {
-        "attempts": record.attempts + 1,
-        "last_attempt_at": draft.now,
-        "running": True,
-        "retry_at": None,
-    }
     if record.awaiting:
         draft.awaiting -= 1
-        fields["awaiting"] = False
-    if action is Action.INVOKE:
-        if record.invoke is StepState.NOT_STARTED:
-            fields["invoke"] = tables.move(tables.INVOKE, record.invoke, StepState.INVOKING)
-            fields["started_at"] = draft.now
-        fields["invoke_status"] = tables.move(
-            tables.STATUS, record.invoke_status, StepStatus.WAITING_RESPONSE
+    if action is INVOKE:
+        state = record.invoke
+        if state is STEP_NOT_STARTED:
+            state = tables.move(tables.INVOKE, state, STEP_INVOKING)
+        record = replace(
+            record,
+            invoke=state,
+            invoke_status=tables.move(tables.STATUS, record.invoke_status, STATUS_WAITING_RESPONSE),
+            started_at=record.started_at or draft.now,
+            attempts=record.attempts + 1,
+            last_attempt_at=draft.now,
+            running=True,
+            held=False,
+            awaiting=False,
+            retry_at=None,
         )
     else:
-        if record.compensate is StepState.NOT_STARTED:
-            fields["compensate"] = tables.move(
-                tables.COMPENSATE, record.compensate, StepState.COMPENSATING
-            )
-        fields["compensate_status"] = tables.move(
-            tables.STATUS, record.compensate_status, StepStatus.WAITING_RESPONSE
+        state = record.compensate
+        if state is STEP_NOT_STARTED:
+            state = tables.move(tables.COMPENSATE, state, STEP_COMPENSATING)
+        record = replace(
+            record,
+            compensate=state,
+            compensate_status=tables.move(
+                tables.STATUS, record.compensate_status, STATUS_WAITING_RESPONSE
+            ),
+            attempts=record.attempts + 1,
+            last_attempt_at=draft.now,
+            running=True,
+            held=False,
+            awaiting=False,
+            retry_at=None,
         )
-    record = draft.put(record, **fields)
+    draft.put(record)
     draft.running += 1
-    draft.tell(EventKind.STEP_BEGIN, record, action=action)
+    draft.tell(EVENT_STEP_BEGIN, record, action=action)
     options = draft.options(record)
-    answers_later = options.async_ if action is Action.INVOKE else options.compensate_async
+    answers_later = options.async_ if action is INVOKE else options.compensate_async
     draft.effect(Call(record.name, action, record.attempts, holds_caller=not answers_later))
 
 
@@ -70,18 +105,18 @@ def advance(draft: Draft) -> None:
     while draft.open == 0:
         if draft.stage + 1 == len(stages):
             if draft.loose == 0:
-                _finish(draft, ExecutionState.DONE)
+                _finish(draft, EXECUTION_DONE)
             return
         draft.stage += 1
         for name in stages[draft.stage]:
             record = draft.step(name)
-            if record.invoke is StepState.SKIPPED_FAILURE:
+            if record.invoke is STEP_SKIPPED_FAILURE:
                 continue
             if draft.options(record).no_wait:
                 draft.loose += 1
             else:
                 draft.open += 1
-            start(draft, record, Action.INVOKE)
+            start(draft, record, INVOKE)
 
 
 def settle(draft: Draft, record: StepRecord) -> None:
@@ -90,7 +125,7 @@ def settle(draft: Draft, record: StepRecord) -> None:
         draft.loose -= 1
     else:
         draft.open -= 1
-    if draft.state is ExecutionState.INVOKING:
+    if draft.state is EXECUTION_INVOKING:
         advance(draft)
     else:
         compensate_if_quiet(draft)
@@ -101,20 +136,23 @@ def settle(draft: Draft, record: StepRecord) -> None:
 
 def compensate_if_quiet(draft: Draft) -> None:
     """Begin to undo, where that is to be done and nothing is in flight any more."""
-    if draft.state is not ExecutionState.WAITING_TO_COMPENSATE or draft.open + draft.loose > 0:
+    if draft.state is not EXECUTION_WAITING_TO_COMPENSATE or draft.open + draft.loose > 0:
         return
-    draft.to(ExecutionState.COMPENSATING)
-    draft.tell(EventKind.COMPENSATE_BEGIN)
+    draft.to(EXECUTION_COMPENSATING)
+    draft.tell(EVENT_COMPENSATE_BEGIN)
     _note_flags(draft)
     for record in draft.touched():
         if record.invoke in _UNDOABLE:
+            waiting = tables.move(tables.COMPENSATE, record.compensate, STEP_NOT_STARTED)
             draft.put(
-                record,
-                undo=True,
-                compensate=tables.move(tables.COMPENSATE, record.compensate, StepState.NOT_STARTED),
-                attempts=0,
-                failures=0,
-                awaiting_retries=0,
+                replace(
+                    record,
+                    undo=True,
+                    compensate=waiting,
+                    attempts=0,
+                    failures=0,
+                    awaiting_retries=0,
+                )
             )
     draft.undo_stage = len(draft.flow.stages)
     _descend(draft)
@@ -133,7 +171,7 @@ def _descend(draft: Draft) -> None:
         draft.undo_stage -= 1
         if draft.undo_stage < 0:
             failed = draft.get("undo_failed")
-            _finish(draft, ExecutionState.FAILED if failed else ExecutionState.REVERTED)
+            _finish(draft, EXECUTION_FAILED if failed else EXECUTION_REVERTED)
             return
         for name in stages[draft.undo_stage]:
             record = draft.step(name)
@@ -142,10 +180,10 @@ def _descend(draft: Draft) -> None:
             draft.set(has_reverted_steps=True)
             if draft.flow.steps[name].has_compensation:
                 draft.undo_open += 1
-                start(draft, record, Action.COMPENSATE)
+                start(draft, record, COMPENSATE)
             else:
-                reverted = tables.move(tables.COMPENSATE, record.compensate, StepState.REVERTED)
-                draft.put(record, compensate=reverted, attempts=1, undone_at=draft.now)
+                reverted = tables.move(tables.COMPENSATE, record.compensate, STEP_REVERTED)
+                draft.put(replace(record, compensate=reverted, attempts=1, undone_at=draft.now))
 
 
 # --- the end -------------------------------------------------------------------------------------
@@ -155,8 +193,8 @@ def _note_flags(draft: Draft) -> set[StepState]:
     """Keep what is true of the invoking part as a whole, at its end."""
     states = {record.invoke for record in draft.touched()}
     draft.set(
-        has_skipped_steps=StepState.SKIPPED in states,
-        has_skipped_on_failure_steps=StepState.SKIPPED_FAILURE in states,
+        has_skipped_steps=STEP_SKIPPED in states,
+        has_skipped_on_failure_steps=STEP_SKIPPED_FAILURE in states,
     )
     return states
 
@@ -164,8 +202,8 @@ def _note_flags(draft: Draft) -> set[StepState]:
 def _finish(draft: Draft, state: ExecutionState) -> None:
     draft.to(state)
     draft.set(ended_at=draft.now)
-    if state is ExecutionState.DONE:
+    if state is EXECUTION_DONE:
         states = _note_flags(draft)
-        draft.set(has_failed_steps=not states.isdisjoint({StepState.FAILED, StepState.TIMEOUT}))
-    draft.tell(EventKind.FINISH, detail=str(state))
+        draft.set(has_failed_steps=not states.isdisjoint({STEP_FAILED, STEP_TIMEOUT}))
+    draft.tell(EVENT_FINISH, detail=str(state))
     draft.effect(Finished(state))
