@@ -1,0 +1,100 @@
+"""The rules of the house: who may import whom, and where the outside world may be touched."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "wfe"
+
+#: Each room, and the rooms that it may know. What is not listed is unknown to it.
+MAY_IMPORT = {
+    "errors": set(),
+    "clock": set(),
+    "model": {"errors"},
+    "engine": {"errors", "model"},
+    "authoring": {"errors", "model"},
+    "store": {"errors", "model", "clock"},
+    "runtime": {"errors", "clock", "model", "engine", "authoring", "store"},
+    "importing": {"errors"},
+    "discover": {"errors", "model", "authoring", "importing"},
+    "config": {"errors", "model"},
+    "testing": {"errors", "clock", "model", "engine", "authoring", "store", "runtime"},
+    "cli": {
+        "errors", "clock", "model", "authoring", "store", "runtime", "discover", "config",
+    },
+}
+
+#: Outside packages, and the only places that may know them.
+ONLY_IN = {
+    "peewee": ("store/",),
+    "sqlite3": ("store/",),
+    "typer": ("cli/",),
+    "rich": ("cli/",),
+    "croniter": ("scheduling/cron.py",),
+}
+
+#: The machine is pure.
+NOT_IN_ENGINE = {"asyncio", "time", "random", "peewee", "logging", "os", "threading", "sqlite3"}
+
+#: The one way back: the convenience `workflow.run()` reaches for an engine when it is called.
+LAZY_EXCEPTIONS = {("authoring/workflows.py", "runtime")}
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        yield path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_text())
+
+
+def imports(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            assert node.module is not None
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def room_of(path: str) -> str:
+    return path.split("/")[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize(("path", "tree"), [pytest.param(*m, id=m[0]) for m in modules()])
+def test_imports_point_one_way(path: str, tree: ast.Module) -> None:
+    room = room_of(path)
+    if room == "__init__":
+        return  # the public names: looked up when they are asked for
+    assert room in MAY_IMPORT, f"{room} is a new room: draw its arrows here"
+    for name in imports(tree):
+        top, _, rest = name.partition(".")
+        if top == "wfe" and rest:
+            other = rest.split(".")[0]
+            allowed = other == room or other in MAY_IMPORT[room] or other.startswith("__")
+            assert allowed or (path, other) in LAZY_EXCEPTIONS, f"{path} imports {name}"
+        if top in ONLY_IN:
+            assert path.startswith(ONLY_IN[top]), f"{path} imports {name}"
+        if room == "engine":
+            assert top not in NOT_IN_ENGINE, f"{path} imports {name}"
+
+
+def test_every_module_opens_with_its_charter() -> None:
+    for path, tree in modules():
+        if tree.body:
+            assert ast.get_docstring(tree), f"{path} has no docstring"
+
+
+def test_the_clock_is_read_in_one_place() -> None:
+    for path, tree in modules():
+        if path == "clock.py":
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and node.attr in ("now", "utcnow", "today"):
+                owner = node.value
+                name = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", "")
+                assert name not in ("datetime", "date"), f"{path}:{node.lineno} reads the clock"

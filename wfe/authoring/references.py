@@ -1,0 +1,244 @@
+"""References: what a body handles instead of values, and how they become values.
+
+Composing, a reference stands for the input, for what a step will return, for what a transform will
+compute, or for an item of one of these. It has no methods of ours: every name is a data key.
+Running, `resolve` replaces the references of a template by values.
+
+A template is a value in its JSON form with references in place of some of its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from wfe.authoring.misuse import Refusing
+from wfe.authoring.places import refuse
+from wfe.authoring.plain import plain
+from wfe.authoring.shapes import Shape
+from wfe.errors import ReferenceMisuse
+
+if TYPE_CHECKING:
+    from wfe.authoring.composition import Composition
+
+
+class Values(Protocol):
+    """What an execution has come to, as far as references ask. Given by the runtime."""
+
+    #: What has been computed already, by node number. Only what cannot change any more is in it.
+    cache: dict[int, Any]
+
+    def input(self) -> Any:
+        """The workflow's input, decoded anew."""
+        ...
+
+    def output(self, step: str) -> Any:
+        """What the step returned, decoded anew; None where it has returned nothing."""
+        ...
+
+    def settled(self, step: str) -> bool:
+        """Whether `output` will stay what it is."""
+        ...
+
+    def guard(self, name: str) -> bool | None:
+        """What the condition came to; None while it has not been evaluated."""
+        ...
+
+
+class Source(Protocol):
+    """Where a reference's value comes from."""
+
+    #: The steps whose output it is made of.
+    depends: frozenset[str]
+    #: True: `value` is kept by others too, and may be no JSON; who hands it out copies it.
+    shared: bool
+
+    async def value(self, values: Values) -> Any: ...
+
+    def spelling(self) -> str:
+        """As the user would write it."""
+        ...
+
+
+class Reference(Refusing):
+    """Stands for a value inside a body. Items and attributes are references again."""
+
+    __slots__ = ("_wfe_body", "_wfe_shape", "_wfe_source")
+
+    _wfe_body: Composition
+    _wfe_source: Source
+    _wfe_shape: Shape
+
+    def __init__(self, body: Composition, source: Source, shape: Shape) -> None:
+        object.__setattr__(self, "_wfe_body", body)
+        object.__setattr__(self, "_wfe_source", source)
+        object.__setattr__(self, "_wfe_shape", shape)
+
+    def __getattr__(self, name: str) -> Reference:
+        spelled = self._wfe_source.spelling()
+        if name.startswith("_"):
+            raise refuse(
+                ReferenceMisuse,
+                f"{spelled} is a reference, it has no attribute {name!r}.",
+                hint=f"A data key of this name is reached as {spelled}[{name!r}].",
+            )
+        key, shape = self._wfe_shape.attribute(name, spelled)
+        return Reference(self._wfe_body, ItemSource(self._wfe_source, key, attribute=name), shape)
+
+    def __getitem__(self, key: Any) -> Reference:
+        if type(key) not in (str, int, slice, Reference) or has_references(_parts(key)):
+            raise refuse(
+                ReferenceMisuse,
+                f"{self._wfe_source.spelling()}[{key!r}]: an item is named by text, "
+                "by a number or by another reference.",
+                hint="Write transform(..., fn=lambda value: ...).",
+            )
+        source = ItemSource(self._wfe_source, key)
+        return Reference(self._wfe_body, source, self._wfe_shape.item(key))
+
+    def __repr__(self) -> str:
+        return f"<reference {self._wfe_source.spelling()}>"
+
+
+class InputSource:
+    """The input of the workflow, as its annotation makes it: with defaults filled in."""
+
+    #: Its place in `Values.cache`; transforms count from 1.
+    NUMBER = 0
+
+    depends: frozenset[str] = frozenset()
+
+    def __init__(self, name: str, normalise: Callable[[Any], Any] | None) -> None:
+        """`normalise` makes it fit its annotation; None: it has none."""
+        self._name = name
+        self._normalise = normalise
+        self.shared = normalise is not None
+
+    async def value(self, values: Values) -> Any:
+        if self._normalise is None:
+            return values.input()
+        cache = values.cache
+        if self.NUMBER not in cache:
+            cache[self.NUMBER] = plain(self._normalise(values.input()))
+        return cache[self.NUMBER]
+
+    def spelling(self) -> str:
+        return self._name
+
+
+class OutputSource:
+    """What a step returned."""
+
+    shared = False
+
+    def __init__(self, step: str) -> None:
+        self.step = step
+        self.depends = frozenset((step,))
+
+    async def value(self, values: Values) -> Any:
+        return values.output(self.step)
+
+    def spelling(self) -> str:
+        return self.step
+
+
+class ItemSource:
+    """An item or attribute of a value; None where there is none.
+
+    Text and keys name entries of a mapping, else attributes of what a transform returned; numbers
+    and slices name places in a list or text.
+    """
+
+    def __init__(self, base: Source, key: Any, *, attribute: str | None = None) -> None:
+        """`attribute` is how the user named it, where that was as an attribute."""
+        self._base = base
+        self._key = key
+        self._attribute = attribute
+        self.depends = base.depends | depends_on(key)
+        self.shared = base.shared
+
+    async def value(self, values: Values) -> Any:
+        container = await self._base.value(values)
+        key = self._key
+        if type(key) is Reference:
+            key = await substitute(key, values)
+        try:
+            if type(container) is dict or isinstance(container, Mapping):
+                return container.get(key)
+            if not isinstance(key, str):
+                return container[key]
+        except (TypeError, LookupError):
+            return None
+        if isinstance(container, _WITHOUT_ATTRIBUTES):
+            return None
+        return getattr(container, self._attribute or key, None)
+
+    def spelling(self) -> str:
+        if self._attribute is not None:
+            return f"{self._base.spelling()}.{self._attribute}"
+        key = self._key
+        inner = key._wfe_source.spelling() if type(key) is Reference else repr(key)
+        return f"{self._base.spelling()}[{inner}]"
+
+
+#: Their attributes are Python's, not data.
+_WITHOUT_ATTRIBUTES = (str, int, float, list, tuple, type(None))
+
+
+def _parts(key: Any) -> tuple[Any, ...]:
+    return (key.start, key.stop, key.step) if type(key) is slice else ()
+
+
+def references_in(template: Any) -> Iterator[Reference]:
+    """Every reference of a template, or of a user's containers."""
+    kind = type(template)
+    if kind is Reference:
+        yield template
+    elif kind is dict:
+        for item in template.values():
+            yield from references_in(item)
+    elif kind in (list, tuple, set, frozenset):
+        for item in template:
+            yield from references_in(item)
+
+
+def has_references(template: Any) -> bool:
+    return next(references_in(template), None) is not None
+
+
+def depends_on(template: Any) -> frozenset[str]:
+    """The steps whose output the template is made of."""
+    steps: set[str] = set()
+    for reference in references_in(template):
+        steps |= reference._wfe_source.depends
+    return frozenset(steps)
+
+
+def is_shared(template: Any) -> bool:
+    """Whether what it resolves to must be copied before it is handed out."""
+    return any(reference._wfe_source.shared for reference in references_in(template))
+
+
+async def resolve(template: Any, values: Values) -> Any:
+    """The template with its references replaced by values; new containers, nobody else's.
+
+    Raises:
+        Exception: what a transform raised.
+        NonSerializableValue: what a transform returned has no JSON form.
+    """
+    value = await substitute(template, values)
+    return plain(value) if is_shared(template) else value
+
+
+async def substitute(template: Any, values: Values) -> Any:
+    """As `resolve`, but shared values are not copied."""
+    kind = type(template)
+    if kind is Reference:
+        return await template._wfe_source.value(values)
+    if kind is dict:
+        return {key: await substitute(item, values) for key, item in template.items()}
+    if kind is list:
+        return [await substitute(item, values) for item in template]
+    if kind is tuple:
+        return tuple([await substitute(item, values) for item in template])
+    return template
