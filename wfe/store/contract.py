@@ -162,6 +162,11 @@ class Reader(Protocol):
 class CheckpointStore(Protocol):
     """Where executions are kept. Used by one event loop at a time."""
 
+    @property
+    def is_private(self) -> bool:
+        """No other process can reach it: what is not live here is not live at all."""
+        ...
+
     async def open(self) -> None:
         """Make ready; idempotent.
 
@@ -206,6 +211,11 @@ class CheckpointStore(Protocol):
 
     async def delete(self, key: ExecutionKey, run_id: str) -> bool:
         """Forget a run with all that belongs to it; False where there is none."""
+        ...
+
+    async def delete_children(self, root: ExecutionKey) -> int:
+        """Forget the runs that were steps of `root` or of its children, except idempotent ones;
+        says how many."""
         ...
 
     async def delete_expired(self, now: datetime) -> int:

@@ -1,0 +1,277 @@
+"""The schema, as numbered migrations. Each is applied in one transaction together with its record in
+`schema_version`, so that a file is at a version or it is not.
+
+A migration that has been released is never edited: it is a text of its time, while `tables` moves on.
+(Creating tables from the models would let the first migration change under the feet of those after
+it.) A test holds that all of them together make what `tables` names.
+
+Before the first migration of a file that has executions, the file is copied to `<file>.backup-vN`,
+where N is the version it has. The copy is made under the write lock, so that no other process can
+have migrated it in between, and gets its name when it is complete.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from peewee import fn
+
+from wfe.errors import SchemaTooNew, StoreUnusable
+from wfe.store.connection import Connection
+from wfe.store.tables import SchemaVersion, WorkflowExecution
+
+#: Marks a SQLite file as ours, in its header ("wfe1").
+APPLICATION_ID = 0x77666531
+
+
+class Migration(NamedTuple):
+    version: int
+    name: str
+    statements: tuple[str, ...]
+
+
+_CREATE = (
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    """
+    CREATE TABLE definition (
+        digest TEXT NOT NULL PRIMARY KEY,
+        hash TEXT NOT NULL,
+        workflow_id TEXT NOT NULL,
+        flow TEXT NOT NULL,
+        created_at INTEGER NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE workflow_execution (
+        serial INTEGER NOT NULL PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        workflow_id TEXT NOT NULL,
+        transaction_id TEXT NOT NULL,
+        run_id TEXT NOT NULL,
+        state TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        definition TEXT NOT NULL,
+        flow TEXT NOT NULL REFERENCES definition (digest),
+        recording TEXT NOT NULL,
+        retention_time REAL,
+        expires_at INTEGER,
+        created_at INTEGER NOT NULL,
+        updated_at INTEGER NOT NULL,
+        ended_at INTEGER,
+        wake_at INTEGER,
+        deleted_at INTEGER,
+        running INTEGER NOT NULL,
+        awaiting INTEGER NOT NULL,
+        parent_step_idempotency_key TEXT,
+        root TEXT,
+        owner TEXT,
+        token INTEGER,
+        execution TEXT NOT NULL
+    )
+    """,
+    # A run is there once, and of a key one run at most is unfinished.
+    """
+    CREATE UNIQUE INDEX workflow_execution_run
+    ON workflow_execution (workflow_id, transaction_id, run_id)
+    WHERE deleted_at IS NULL
+    """,
+    """
+    CREATE UNIQUE INDEX workflow_execution_unfinished
+    ON workflow_execution (workflow_id, transaction_id)
+    WHERE state NOT IN ('done', 'reverted', 'failed') AND deleted_at IS NULL
+    """,
+    # Lists, newest first. Only what is not deleted: a count then needs the index alone.
+    """
+    CREATE INDEX workflow_execution_newest
+    ON workflow_execution (created_at, id) WHERE deleted_at IS NULL
+    """,
+    """
+    CREATE INDEX workflow_execution_state
+    ON workflow_execution (state, created_at, id) WHERE deleted_at IS NULL
+    """,
+    """
+    CREATE INDEX workflow_execution_workflow
+    ON workflow_execution (workflow_id, created_at, id) WHERE deleted_at IS NULL
+    """,
+    # Keys that a person shortens to a transaction id or to the beginning of a run id.
+    """
+    CREATE INDEX workflow_execution_transaction
+    ON workflow_execution (transaction_id) WHERE deleted_at IS NULL
+    """,
+    """
+    CREATE INDEX workflow_execution_run_id
+    ON workflow_execution (run_id) WHERE deleted_at IS NULL
+    """,
+    # Children, which go when their root goes.
+    """
+    CREATE INDEX workflow_execution_root ON workflow_execution (root) WHERE root IS NOT NULL
+    """,
+    # What is unfinished, due, waiting for an answer, or may go: few of many.
+    """
+    CREATE INDEX workflow_execution_open
+    ON workflow_execution (created_at, id)
+    WHERE state NOT IN ('done', 'reverted', 'failed') AND deleted_at IS NULL
+    """,
+    """
+    CREATE INDEX workflow_execution_wake
+    ON workflow_execution (wake_at)
+    WHERE wake_at IS NOT NULL AND state NOT IN ('done', 'reverted', 'failed')
+      AND deleted_at IS NULL
+    """,
+    """
+    CREATE INDEX workflow_execution_awaiting
+    ON workflow_execution (created_at, id) WHERE awaiting > 0 AND deleted_at IS NULL
+    """,
+    """
+    CREATE INDEX workflow_execution_expiry
+    ON workflow_execution (expires_at) WHERE expires_at IS NOT NULL AND deleted_at IS NULL
+    """,
+    """
+    CREATE TABLE execution_payload (
+        execution_id TEXT NOT NULL PRIMARY KEY
+            REFERENCES workflow_execution (id) ON DELETE CASCADE,
+        input TEXT,
+        result TEXT
+    )
+    """,
+    """
+    CREATE TABLE execution_step (
+        execution_id TEXT NOT NULL REFERENCES workflow_execution (id) ON DELETE CASCADE,
+        name TEXT NOT NULL,
+        stage INTEGER NOT NULL,
+        invoke TEXT NOT NULL,
+        invoke_status TEXT NOT NULL,
+        compensate TEXT NOT NULL,
+        compensate_status TEXT NOT NULL,
+        attempts INTEGER NOT NULL,
+        failures INTEGER NOT NULL,
+        awaiting INTEGER NOT NULL,
+        last_attempt_at INTEGER,
+        output TEXT,
+        compensate_with TEXT,
+        error TEXT,
+        record TEXT NOT NULL,
+        PRIMARY KEY (execution_id, name)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE INDEX execution_step_awaiting
+    ON execution_step (last_attempt_at, execution_id, name) WHERE awaiting
+    """,
+    """
+    CREATE TABLE execution_event (
+        execution_id TEXT NOT NULL REFERENCES workflow_execution (id) ON DELETE CASCADE,
+        version INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        time INTEGER NOT NULL,
+        step TEXT,
+        action TEXT,
+        attempt INTEGER,
+        error TEXT,
+        detail TEXT,
+        PRIMARY KEY (execution_id, version, seq)
+    ) WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE schema_version (
+        version INTEGER NOT NULL PRIMARY KEY,
+        name TEXT NOT NULL,
+        applied_at INTEGER NOT NULL
+    )
+    """,
+)
+
+MIGRATIONS: tuple[Migration, ...] = (Migration(1, "executions", _CREATE),)
+
+
+def schema_version(connection: Connection) -> int:
+    """The version of a file; 0 where it is empty.
+
+    Raises:
+        StoreUnusable: it holds tables that are not ours.
+    """
+    if connection.pragma("application_id") == APPLICATION_ID:
+        newest = SchemaVersion.select(fn.MAX(SchemaVersion.version))
+        return int(connection.run(newest).fetchone()[0] or 0)
+    if connection.raw.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        raise StoreUnusable(
+            f"{connection.path} is the database of another program.",
+            hint="Nothing was changed; name another file with --db PATH.",
+        )
+    return 0
+
+
+def check_not_newer(version: int, path: Path, migrations: Sequence[Migration] = MIGRATIONS) -> None:
+    """
+    Raises:
+        SchemaTooNew: this program does not know that version.
+    """
+    if version > migrations[-1].version:
+        raise SchemaTooNew(
+            f"{path} was written by a newer wfe (schema {version}, this one knows"
+            f" {migrations[-1].version}).",
+            hint="Nothing was changed; use that version, or another file with --db PATH.",
+        )
+
+
+def migrate(
+    connection: Connection, *, now: datetime, migrations: Sequence[Migration] = MIGRATIONS
+) -> None:
+    """Apply what is missing, one transaction each. Costs one query where nothing is.
+
+    Several processes may do this at once: each looks again under the write lock.
+
+    Raises:
+        StoreUnusable: the file is another program's.
+        SchemaTooNew: a newer version wrote it. In both cases nothing is changed.
+    """
+    backed_up = False
+    while True:
+        version = schema_version(connection)
+        check_not_newer(version, connection.path, migrations)
+        due = [migration for migration in migrations if migration.version > version]
+        if not due:
+            return
+        with connection.transaction():
+            if schema_version(connection) != version:
+                continue
+            if not backed_up and version > 0 and _has_rows(connection):
+                _back_up(connection.path, version)
+                backed_up = True
+            _apply(connection, due[0], now)
+
+
+def _has_rows(connection: Connection) -> bool:
+    return (
+        connection.run(WorkflowExecution.select(WorkflowExecution.id).limit(1)).fetchone()
+        is not None
+    )
+
+
+def _apply(connection: Connection, migration: Migration, now: datetime) -> None:
+    for statement in migration.statements:
+        connection.raw.execute(statement)
+    record = {"version": migration.version, "name": migration.name, "applied_at": now}
+    connection.run(SchemaVersion.insert(record))
+
+
+def _back_up(path: Path, version: int) -> None:
+    """Copy the file, with what its -wal holds, through a connection of its own."""
+    target = path.with_name(f"{path.name}.backup-v{version}")
+    part = target.with_name(f"{target.name}.part")
+    part.unlink(missing_ok=True)
+    part.touch(mode=0o600, exist_ok=False)
+    try:
+        part.chmod(0o600)  # a umask may take from the mode above; this it does not
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(part)) as copy:
+            source.backup(copy)
+    except BaseException:
+        part.unlink()
+        raise
+    part.replace(target)

@@ -1,0 +1,304 @@
+"""Questions to a database file, answered without a running loop and without user code.
+
+`SQLiteReader` has a connection of its own and answers each question from one state of the database. It
+may be used from several threads; they take turns. One thing shapes `load`: beside a thread that
+computes in Python, every row that SQLite hands over waits for that thread to let go (5 ms), so the
+steps of an execution come as one row, a JSON array that SQLite puts together.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+from peewee import SQL, fn
+
+from wfe.errors import UsageError
+from wfe.model import (
+    Action,
+    Execution,
+    ExecutionKey,
+    ExecutionState,
+    Flow,
+    StepRecord,
+    StepState,
+    StepStatus,
+    TimelineEvent,
+)
+from wfe.store import rows, selection
+from wfe.store.connection import Connection
+from wfe.store.contract import ExecutionSummary, Query, WaitingStep
+from wfe.store.filters import plan
+from wfe.store.moments import from_micros, from_micros_or_none, to_micros
+from wfe.store.tables import UNFINISHED, ExecutionEvent, ExecutionStep, WorkflowExecution
+from wfe.store.trouble import translated
+
+#: Values of up to so many characters in all come in one row; SQLite limits a text to 1 GB.
+_ONE_ROW = 16_000_000
+
+_FLOWS_KEPT = 128
+
+_LOAD = f"""
+SELECT {", ".join(f"e.{column}" for column in rows.HEAD_COLUMNS)},
+       p.input, p.result, e.flow, d.flow,
+       CASE WHEN (SELECT total(length(output)) + total(length(compensate_with))
+                  FROM execution_step WHERE execution_id = e.id) <= {_ONE_ROW}
+            THEN (SELECT json_group_array({rows.STEP_AS_JSON})
+                  FROM execution_step WHERE execution_id = e.id)
+       END
+FROM workflow_execution e
+JOIN definition d ON d.digest = e.flow
+LEFT JOIN execution_payload p ON p.execution_id = e.id
+WHERE e.workflow_id = ? AND e.transaction_id = ? AND e.deleted_at IS NULL
+"""
+
+_LOAD_NEWEST = f"{_LOAD} ORDER BY e.serial DESC LIMIT 1"
+_LOAD_RUN = f"{_LOAD} AND e.run_id = ?"
+
+_STEPS_ONE_BY_ONE = f"SELECT {rows.STEP_AS_JSON} FROM execution_step WHERE execution_id = ?"
+
+_DUE = f"""
+SELECT json_group_array(json_array(workflow_id, transaction_id))
+FROM (SELECT workflow_id, transaction_id FROM workflow_execution
+      WHERE wake_at <= ? AND {UNFINISHED} AND deleted_at IS NULL
+      ORDER BY wake_at, serial LIMIT ?)
+"""
+
+_decode_keys = msgspec.json.Decoder(list[tuple[str, str]]).decode
+
+_row = WorkflowExecution
+
+_SUMMARY = (
+    _row.id,
+    _row.workflow_id,
+    _row.transaction_id,
+    _row.run_id,
+    _row.state,
+    _row.created_at,
+    _row.updated_at,
+    _row.ended_at,
+    _row.wake_at,
+    _row.retention_time,
+    _row.parent_step_idempotency_key,
+    _row.running,
+    _row.awaiting,
+)
+
+
+class SQLiteReader:
+    """The Reader of a database file. A context manager that closes its connection.
+
+    Every method raises StoreBusy or StoreUnusable where the file cannot be read.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._flows: dict[str, Flow] = {}
+        selection.prepare(connection)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with self._lock, translated(self._connection.path):
+            yield self._connection
+
+    # --- one execution ---
+
+    def load(self, key: ExecutionKey, run_id: str | None = None) -> Execution | None:
+        with self._reading() as connection:
+            found = _found(connection.raw, key, run_id)
+        if found is None:
+            return None
+        row, steps = found
+        *head, given, result, digest, text, _ = row
+        flow = self._flow(digest, text)
+        return Execution(
+            flow,
+            rows.head_of(tuple(head)),
+            input=rows.json_of(given),
+            steps=_as_begun(steps, flow),
+            result=rows.json_of(result),
+        )
+
+    def _flow(self, digest: str, text: str) -> Flow:
+        flow = self._flows.get(digest)
+        if flow is None:
+            if len(self._flows) >= _FLOWS_KEPT:
+                self._flows.clear()
+            flow = self._flows[digest] = rows.flow_of(text)
+        return flow
+
+    def timeline(self, execution_id: str) -> Sequence[TimelineEvent]:
+        event = ExecutionEvent
+        columns = [getattr(event, name) for name in rows.EVENT_COLUMNS[3:]]
+        query = (
+            event.select(*columns)
+            .where(event.execution_id == execution_id)
+            .order_by(event.version, event.seq)
+        )
+        with self._reading() as connection:
+            return [rows.event_of(row) for row in connection.run(query)]
+
+    # --- many ---
+
+    def list(self, query: Query) -> Sequence[ExecutionSummary]:
+        wanted = selection.selected(WorkflowExecution.select(*_SUMMARY), plan(query))
+        with self._reading() as connection:
+            return [_summary(row) for row in connection.run(wanted)]
+
+    def count(self, query: Query) -> int:
+        wanted = selection.counted(WorkflowExecution.select(fn.COUNT(1)), plan(query))
+        with self._reading() as connection:
+            return int(connection.run(wanted).fetchone()[0])
+
+    def keys(
+        self,
+        *,
+        workflow_id: str | None = None,
+        transaction_id: str | None = None,
+        run_id_prefix: str | None = None,
+        limit: int = 20,
+    ) -> Sequence[ExecutionKey]:
+        query = _row.select(_row.workflow_id, _row.transaction_id).where(_row.deleted_at.is_null())
+        if workflow_id is not None:
+            query = query.where(_row.workflow_id == workflow_id)
+        if transaction_id is not None:
+            query = query.where(_row.transaction_id == transaction_id)
+        if run_id_prefix is not None:
+            query = query.where(
+                _row.run_id >= run_id_prefix, _row.run_id < f"{run_id_prefix}\U0010ffff"
+            )
+        elif workflow_id is None and transaction_id is None:
+            raise UsageError("Give a workflow id, a transaction id or the beginning of a run id.")
+        found: dict[ExecutionKey, None] = {}
+        with self._reading() as connection:
+            cursor = connection.run(query.order_by(_row.created_at.desc(), _row.id.desc()))
+            for workflow, transaction in cursor:
+                if len(found) >= limit:
+                    break
+                found[ExecutionKey(workflow, transaction)] = None
+            cursor.close()  # one left half read would hold its state of the database
+        return list(found)
+
+    def steps_waiting(self, *, limit: int | None = None) -> Sequence[WaitingStep]:
+        step = ExecutionStep
+        query = (
+            step.select(
+                _row.workflow_id,
+                _row.transaction_id,
+                _row.run_id,
+                step.name,
+                step.invoke,
+                step.invoke_status,
+                step.compensate,
+                step.compensate_status,
+                step.attempts,
+                step.last_attempt_at,
+            )
+            .join(_row, on=(_row.id == step.execution_id))
+            .where(step.awaiting, SQL(UNFINISHED), _row.deleted_at.is_null())
+            .order_by(step.last_attempt_at, step.execution_id, step.name)
+        )
+        if limit is not None:
+            query = query.limit(limit)
+        with self._reading() as connection:
+            return [_waiting(row) for row in connection.run(query)]
+
+    def due(self, now: datetime, limit: int) -> Sequence[ExecutionKey]:
+        """Unfinished executions whose `wake_at` has come, the longest overdue first."""
+        with self._reading() as connection:
+            (found,) = connection.raw.execute(_DUE, (to_micros(now), limit)).fetchone()
+            return [ExecutionKey(*key) for key in _decode_keys(found)]
+
+
+def _found(
+    connection: sqlite3.Connection, key: ExecutionKey, run_id: str | None
+) -> tuple[Any, list[StepRecord]] | None:
+    """The row of an execution and its steps."""
+    row = _execution_row(connection, key, run_id)
+    if row is None:
+        return None
+    if row[-1] is not None:
+        return row, rows.steps_of(row[-1])
+    connection.execute("BEGIN")  # two queries, one state of the database
+    try:
+        row = _execution_row(connection, key, run_id)
+        if row is None:
+            return None
+        steps = connection.execute(_STEPS_ONE_BY_ONE, (row[0],)).fetchall()
+        return row, [rows.step_of(step) for (step,) in steps]
+    finally:
+        connection.execute("COMMIT")
+
+
+def _as_begun(steps: list[StepRecord], flow: Flow) -> list[StepRecord]:
+    """In the order in which they began; together: as the flow has them."""
+    position = {name: number for number, name in enumerate(flow.steps)}
+    never = datetime.max.replace(tzinfo=UTC)
+    return sorted(steps, key=lambda s: (s.started_at or never, position.get(s.name, 0)))
+
+
+def _execution_row(connection: sqlite3.Connection, key: ExecutionKey, run_id: str | None) -> Any:
+    names = (key.workflow_id, key.transaction_id)
+    if run_id is None:
+        return connection.execute(_LOAD_NEWEST, names).fetchone()
+    return connection.execute(_LOAD_RUN, (*names, run_id)).fetchone()
+
+
+def _summary(row: Any) -> ExecutionSummary:
+    execution_id, workflow, transaction, run, state, *moments, retention, parent = row[:-2]
+    created, updated, ended, wake = moments
+    running, awaiting = row[-2:]
+    return ExecutionSummary(
+        execution_id=execution_id,
+        workflow_id=workflow,
+        transaction_id=transaction,
+        run_id=run,
+        state=ExecutionState(state),
+        created_at=from_micros(created),
+        updated_at=from_micros(updated),
+        ended_at=from_micros_or_none(ended),
+        wake_at=from_micros_or_none(wake),
+        retention_time=retention,
+        parent_step_idempotency_key=parent,
+        running=running,
+        awaiting=awaiting,
+    )
+
+
+def _waiting(row: Any) -> WaitingStep:
+    workflow, transaction, run, name, *states, attempts, since = row
+    invoke, invoke_status, compensate, compensate_status = states
+    invoking = compensate == StepState.DORMANT
+    return WaitingStep(
+        workflow_id=workflow,
+        transaction_id=transaction,
+        run_id=run,
+        step=name,
+        action=Action.INVOKE if invoking else Action.COMPENSATE,
+        state=StepState(invoke if invoking else compensate),
+        status=StepStatus(invoke_status if invoking else compensate_status),
+        attempts=attempts,
+        since=from_micros_or_none(since),
+    )

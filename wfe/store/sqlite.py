@@ -1,0 +1,183 @@
+"""The store in a SQLite file: the CheckpointStore of the command line and of engines that must
+survive their process.
+
+Two connections: the writer's, used by a thread of its own or at once by the loop (`commits`), and a
+reader's, used by a second thread. Nothing here waits for the disk or a lock on the event loop, except
+for the write of a lone commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import NamedTuple, TypeVar
+
+from wfe.errors import StoreUnusable
+from wfe.model import Changes, Execution, ExecutionKey
+from wfe.store.commits import Commits
+from wfe.store.contract import Reader
+from wfe.store.database import (
+    BUSY_TIMEOUT,
+    Synchronous,
+    absolute,
+    open_for_reading,
+    open_for_writing,
+)
+from wfe.store.reader import SQLiteReader
+from wfe.store.writer import Packer, Writer
+
+_T = TypeVar("_T")
+
+#: Expired executions that are deleted in one transaction.
+_DELETED_AT_ONCE = 500
+
+
+class _Open(NamedTuple):
+    """What an open store works with."""
+
+    writer: Writer
+    commits: Commits
+    reader: SQLiteReader
+    writing: ThreadPoolExecutor
+    reading: ThreadPoolExecutor
+
+
+class SQLiteStore:
+    """Executions in the SQLite file `path`, which is made where there is none.
+
+    `synchronous`: "full" keeps a commit through a loss of power, "normal" through the death of the
+    process only, and is several times faster. `busy_timeout`: seconds that another process's lock is
+    waited for before StoreBusy is raised.
+    """
+
+    is_private = False
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        synchronous: Synchronous = "full",
+        busy_timeout: float = BUSY_TIMEOUT,
+    ) -> None:
+        if synchronous not in ("full", "normal"):
+            # SQLite takes what it does not know for "off".
+            raise ValueError(f"synchronous is 'full' or 'normal', not {synchronous!r}")
+        self.path = absolute(path)
+        self._synchronous = synchronous
+        self._busy_timeout = busy_timeout
+        self._packer = Packer()
+        self._parts: _Open | None = None
+        self._opening = asyncio.Lock()
+        #: Answers to those who do not run on the loop; has its own connection, made when first used.
+        self._reader: SQLiteReader | None = None
+        self._reader_lock = threading.Lock()
+
+    @property
+    def reader(self) -> Reader:
+        with self._reader_lock:
+            if self._reader is None:
+                self._reader = self._open_reader()
+            return self._reader
+
+    def _open_reader(self) -> SQLiteReader:
+        return SQLiteReader(open_for_reading(self.path, busy_timeout=self._busy_timeout))
+
+    # --- opening and closing ---
+
+    async def open(self) -> None:
+        async with self._opening:
+            if self._parts is not None:
+                return
+            writing = ThreadPoolExecutor(1, "wfe-store-write")
+            reading = ThreadPoolExecutor(1, "wfe-store-read")
+            try:
+                loop = asyncio.get_running_loop()
+                writer = await loop.run_in_executor(writing, self._open_writer)
+                reader = await loop.run_in_executor(reading, self._open_reader)
+            except BaseException:
+                writing.shutdown(wait=False)
+                reading.shutdown(wait=False)
+                raise
+            self._parts = _Open(writer, Commits(writer, writing), reader, writing, reading)
+
+    def _open_writer(self) -> Writer:
+        connection = open_for_writing(
+            self.path, synchronous=self._synchronous, busy_timeout=self._busy_timeout
+        )
+        return Writer(connection, busy_timeout=self._busy_timeout)
+
+    async def close(self) -> None:
+        async with self._opening:
+            parts, self._parts = self._parts, None
+            if parts is None:
+                return
+            await parts.commits.finish()
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(parts.reading, self._close_readers, parts.reader)
+            await parts.commits.run(parts.writer.close)
+            parts.reading.shutdown()
+            parts.writing.shutdown()
+
+    def _close_readers(self, reader: SQLiteReader) -> None:
+        reader.close()
+        with self._reader_lock:
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
+
+    def _opened(self) -> _Open:
+        if self._parts is None:
+            raise StoreUnusable(f"The store of {self.path} is not open.", hint="Call open() first.")
+        return self._parts
+
+    # --- writing ---
+
+    async def insert(self, execution: Execution, changes: Changes, *, lone: bool = False) -> bool:
+        parcel = self._packer.insertion(execution, changes)
+        return await self._opened().commits.put(parcel, lone=lone)
+
+    async def commit(self, execution: Execution, changes: Changes, *, lone: bool = False) -> None:
+        parcel = self._packer.update(execution, changes)
+        await self._opened().commits.put(parcel, lone=lone)
+
+    async def delete(self, key: ExecutionKey, run_id: str) -> bool:
+        parts = self._opened()
+        return await parts.commits.run(lambda: parts.writer.delete(key, run_id))
+
+    async def delete_children(self, root: ExecutionKey) -> int:
+        parts = self._opened()
+        return await parts.commits.run(lambda: parts.writer.delete_children(root))
+
+    async def delete_expired(self, now: datetime) -> int:
+        parts = self._opened()
+        deleted = total = await parts.commits.run(
+            lambda: parts.writer.delete_expired(now, _DELETED_AT_ONCE)
+        )
+        while deleted == _DELETED_AT_ONCE:
+            deleted = await parts.commits.run(
+                lambda: parts.writer.delete_expired(now, _DELETED_AT_ONCE)
+            )
+            total += deleted
+        return total
+
+    async def changed(self) -> bool:
+        parts = self._opened()
+        return await parts.commits.run(parts.writer.changed)
+
+    # --- reading ---
+
+    async def load(self, key: ExecutionKey, run_id: str | None = None) -> Execution | None:
+        reader = self._opened().reader
+        return await self._read(lambda: reader.load(key, run_id))
+
+    async def due(self, now: datetime, *, limit: int = 100) -> Sequence[ExecutionKey]:
+        reader = self._opened().reader
+        return await self._read(lambda: reader.due(now, limit))
+
+    async def _read(self, question: Callable[[], _T]) -> _T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._opened().reading, question)
