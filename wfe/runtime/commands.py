@@ -1,0 +1,232 @@
+"""Commands: a command on an execution, from its key to what its caller gets back.
+
+Finds the execution, hands the event to the driver, waits for what the caller waits for, and raises or
+returns what it came to. What each command means is the machine's business.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Literal
+
+from wfe.clock import Clock
+from wfe.engine.events import Begin, Event, Resume, Retry
+from wfe.errors import (
+    IdempotencyConflict,
+    SkipExecutionError,
+    TransactionExists,
+    TransactionFinished,
+    TransactionNotFound,
+    UsageError,
+    WfeError,
+)
+from wfe.model import (
+    Acknowledgement,
+    CommandResult,
+    EventKind,
+    Execution,
+    ExecutionKey,
+    ExecutionState,
+    Json,
+    StepStatus,
+    TimelineEvent,
+)
+from wfe.runtime.audiences import Audiences, Until
+from wfe.runtime.directory import Directory
+from wfe.runtime.driver import Driver
+from wfe.runtime.failures import raised_by
+from wfe.runtime.live import Live
+from wfe.runtime.results import result_of
+from wfe.runtime.subscriptions import Subscriber
+from wfe.runtime.watch import Watch
+from wfe.store import codec
+from wfe.store.owners import is_alive
+
+logger = logging.getLogger("wfe")
+
+OnConflict = Literal["attach", "fail"]
+
+#: How often a command gives way to another writer of the same execution before it gives up.
+_TRIES = 100
+
+#: A command under way: the execution it is about, and what it came to.
+Outcome = tuple[Live, CommandResult]
+
+
+class Commands:
+    """Carries out the commands of an engine."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        driver: Driver,
+        directory: Directory,
+        audiences: Audiences,
+        watch: Watch,
+    ) -> None:
+        self._clock = clock
+        self._driver = driver
+        self._directory = directory
+        self._audiences = audiences
+        self._watch = watch
+
+    # --- new, or known -----------------------------------------------------------------------
+
+    async def begin(self, live: Live, until: Until, handler: Subscriber | None) -> CommandResult:
+        """Begin a new execution."""
+        if until == "stored":
+            return await self.send(live, Begin(), until, handler)
+        if handler is not None:
+            live.audience.handlers.append(handler)
+        waiter = live.audience.expect(until)
+        self._driver.begin(live)
+        self._watch.begin()
+        return await waiter
+
+    async def attach(
+        self,
+        live: Live,
+        payload: Json | None,
+        until: Until,
+        on_conflict: OnConflict,
+        handler: Subscriber | None,
+    ) -> CommandResult:
+        """Join an execution that exists: wait for what its first caller waits for."""
+        execution = live.execution
+        head = execution.head
+        if on_conflict == "fail":
+            raise TransactionExists(*names(head.key), state=str(head.state))
+        if payload is not None and not _is_same(payload, execution.input):
+            raise IdempotencyConflict(*names(head.key))
+        if head.is_final:
+            self._tell_finish_again(live, handler)
+            return result_of(execution)
+        event = self._going_on(live)
+        if event is not None:
+            return await self.send(live, event, until, handler)
+        if handler is not None:
+            live.audience.handlers.append(handler)
+        return await self.wait(live, until)
+
+    async def wait(self, live: Live, until: Until) -> CommandResult:
+        """Wait for an execution that somebody else may be driving."""
+        if until == "stored":
+            return result_of(live.execution)
+        waiter = live.audience.expect(until)
+        if not live.is_pumping:
+            live.release()
+        self._driver.rest(live)
+        self._watch.begin()
+        return await waiter
+
+    def _tell_finish_again(self, live: Live, handler: Subscriber | None) -> None:
+        """A finished execution was asked for once more, and answers with what is stored."""
+        state = str(live.execution.head.state)
+        entry = TimelineEvent(kind=EventKind.FINISH, time=self._clock.now(), detail=state)
+        if handler is not None:
+            live.audience.handlers.append(handler)
+        self._audiences.tell(live.execution, entry)
+        self._audiences.leave(live.key)
+
+    def _going_on(self, live: Live) -> Event | None:
+        """What takes an execution up again that nobody drives, or that waits for a `retry_step`."""
+        execution = live.execution
+        if execution.head.running and not live.running and not is_alive(execution.head.owner):
+            return Resume()
+        for name in execution.active:
+            record = execution.steps[name]
+            if record.held and not execution.head.running:
+                return Resume()
+            if record.status is StepStatus.TEMP_FAILURE and record.retry_at is None:
+                return Retry(step=name, action=record.action)
+        return None
+
+    async def existing(self, key: ExecutionKey) -> Live:
+        live = await self._directory.open(key)
+        if live is None:
+            raise TransactionNotFound(*names(key))
+        return live
+
+    async def send(
+        self, live: Live, event: Event, until: Until, handler: Subscriber | None
+    ) -> CommandResult:
+        """Let a command happen, then wait for what its caller waits for."""
+        self._driver.adopt(live)
+        if handler is not None:
+            live.audience.handlers.append(handler)
+        waiter = None if until == "stored" else live.audience.expect(until)
+        try:
+            await self._driver.post(live, event)
+        except BaseException:
+            live.audience.dismiss(waiter, handler)
+            self._driver.rest(live)
+            raise
+        if waiter is None:
+            return result_of(live.execution)
+        self._watch.begin()
+        return await waiter
+
+    async def conclude(
+        self,
+        key: ExecutionKey,
+        command: Callable[[], Awaitable[tuple[Live, CommandResult]]],
+        throw_on_error: bool,
+        log_on_error: bool = False,
+        *,
+        of_cancel: bool = False,
+    ) -> CommandResult:
+        """Carry out a command, and raise, log or return what it came to."""
+        try:
+            live, result = await self._tried(command)
+        except UsageError:
+            raise
+        except WfeError as refusal:
+            if throw_on_error:
+                raise
+            return CommandResult(
+                acknowledgement=Acknowledgement(
+                    workflow_id=key.workflow_id,
+                    transaction_id=key.transaction_id,
+                    exists=not isinstance(refusal, TransactionNotFound)
+                    or isinstance(refusal, TransactionFinished),
+                    accepted=False,
+                    reason=refusal,
+                )
+            )
+        assert result.execution is not None
+        error = raised_by(result.execution, live.audience.causes)
+        if of_cancel and result.execution.head.state is not ExecutionState.FAILED:
+            error = None
+        if error is not None and log_on_error:
+            logger.error("Execution %s: %s", key, error)
+        if error is not None and throw_on_error:
+            raise error
+        return result
+
+    async def _tried(
+        self, command: Callable[[], Awaitable[tuple[Live, CommandResult]]]
+    ) -> tuple[Live, CommandResult]:
+        """Carry out a command; where another writer was faster, on what that one has made of it."""
+        for _ in range(_TRIES):
+            try:
+                return await command()
+            except SkipExecutionError:
+                self._watch.begin()
+        return await command()
+
+
+def runs_again(execution: Execution) -> bool:
+    """A finished execution whose id may be used for a new run."""
+    return execution.head.is_final and not execution.head.idempotent
+
+
+def _is_same(payload: Json, stored: Json | None) -> bool:
+    """Do two stored inputs mean the same value, whatever the order of their keys?"""
+    return stored is not None and (
+        payload == stored or codec.decode(payload) == codec.decode(stored)
+    )
+
+
+def names(key: ExecutionKey) -> tuple[str, str]:
+    return key.workflow_id, key.transaction_id

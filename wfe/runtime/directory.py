@@ -1,0 +1,147 @@
+"""The directory: from a key to a live execution, whether it is in memory, in the store, or new.
+
+Two commands that arrive for one key at the same time find one live execution: a load that is under
+way is waited for, and between finding nothing and adopting something new nothing else runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from ulid import ULID
+
+from wfe.authoring.registry import Registry
+from wfe.authoring.workflows import Workflow
+from wfe.clock import Clock
+from wfe.errors import DefinitionChanged
+from wfe.model import Execution, ExecutionKey, Head, Json, Recording, StepKey
+from wfe.runtime import recording as policy
+from wfe.runtime.audiences import Audiences
+from wfe.runtime.driver import Driver
+from wfe.runtime.live import Live
+from wfe.runtime.watch import Watch
+from wfe.store.contract import CheckpointStore
+
+
+class Directory:
+    """Finds and makes the executions that commands are about."""
+
+    def __init__(
+        self,
+        store: CheckpointStore,
+        clock: Clock,
+        registry: Registry,
+        driver: Driver,
+        audiences: Audiences,
+        watch: Watch,
+        recording: Recording,
+        retention_time: float | None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._registry = registry
+        self._driver = driver
+        self._audiences = audiences
+        self._watch = watch
+        self._recording = recording
+        self._retention_time = retention_time
+        self._opening: dict[ExecutionKey, asyncio.Future[None]] = {}
+
+    def workflow(self, workflow: Workflow[Any, Any] | str) -> Workflow[Any, Any]:
+        """The workflow itself, or the one of that id.
+
+        Raises:
+            WorkflowNotFound: none of that id is loaded.
+        """
+        return self._registry.get(workflow) if isinstance(workflow, str) else workflow
+
+    async def open(self, key: ExecutionKey) -> Live | None:
+        """The newest run of `key`, live; a finished one only to be looked at. None: there is none.
+
+        Raises:
+            WorkflowNotFound: its workflow is not loaded. DefinitionChanged: it is another one now.
+        """
+        while (opening := self._opening.get(key)) is not None:
+            await asyncio.shield(opening)
+        live = self._driver.lives.get(key)
+        if live is not None:
+            return live
+        opening = self._opening[key] = asyncio.get_running_loop().create_future()
+        try:
+            execution = await self._store.load(key)
+            if execution is None:
+                return None
+            if not self._store.is_private:
+                await self._watch.catch_up(execution)
+            live = self._loaded(execution)
+            if not execution.head.is_final:
+                self._driver.adopt(live)
+            return live
+        finally:
+            del self._opening[key]
+            opening.set_result(None)
+
+    async def make_way(self, key: ExecutionKey, run_id: str) -> None:
+        """A finished run whose own id is used again is replaced."""
+        execution = await self._store.load(key, run_id)
+        if execution is not None and execution.head.is_final and not execution.head.idempotent:
+            await self._store.delete(key, run_id)
+
+    def _loaded(self, execution: Execution) -> Live:
+        head = execution.head
+        workflow = self._registry.get(head.workflow_id)
+        if workflow.flow.hash != head.definition and not head.is_final:
+            raise DefinitionChanged(head.workflow_id, head.transaction_id)
+        audience = self._audiences.of(head.key)
+        return Live(workflow, execution, audience, is_stored=True, saved=head)
+
+    def create(
+        self,
+        workflow: Workflow[Any, Any],
+        key: ExecutionKey,
+        payload: Json | None,
+        *,
+        name: str | None,
+        run_id: str | None,
+        parent: StepKey | None,
+        root: str | None,
+        event_group_id: str | None,
+        metadata: Mapping[str, Any] | None,
+    ) -> Live:
+        """A new run, live, about to begin. `name` is a fresh ULID, where one is at hand."""
+        now = self._clock.now()
+        name = name or str(ULID())
+        options = workflow.options
+        retention_time = options.retention_time
+        if retention_time is None and self._recording is Recording.EVERY_STEP:
+            retention_time = self._retention_time
+        head = Head(
+            execution_id=f"wf_exec_{name}",
+            workflow_id=key.workflow_id,
+            transaction_id=key.transaction_id,
+            run_id=run_id or name,
+            definition=workflow.flow.hash,
+            recording=self._recording,
+            retention_time=retention_time,
+            idempotent=options.idempotent,
+            created_at=now,
+            updated_at=now,
+            parent_step_idempotency_key=None if parent is None else str(parent),
+            root=root,
+            event_group_id=event_group_id or name,
+            metadata=metadata or {},
+        )
+        audience = self._audiences.of(key)
+        audience.told = 0
+        live = Live(
+            workflow,
+            Execution(workflow.flow, head, input=payload),
+            audience,
+            # A child is kept as long as its root: undoing the step means cancelling the child.
+            is_stored=root is not None or policy.is_stored(workflow.flow, self._recording),
+            saved=None,
+        )
+        self._driver.adopt(live)
+        return live

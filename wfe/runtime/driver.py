@@ -1,0 +1,396 @@
+"""The driver: events in, one commit, then what follows. The shell around the machine.
+
+An execution is driven by one task at a time. Whoever has an event for it puts it into the inbox and
+pumps; where somebody is pumping already, that one takes the event along:
+
+    take all events of the inbox → machine → keep the changes → take them → act
+
+Nothing is done before its changes are kept, and nobody outside sees changes that are not. A handler
+that is the only one goes on in the task that called for it, several get tasks of their own; each sees
+the context variables that the engine was started with, and none sees another's. Callers wait on a
+future, never on a handler, so that giving up waiting harms nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import Context, copy_context
+from datetime import datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from wfe.clock import Clock
+from wfe.engine.draft import Draft
+from wfe.engine.events import Abort, Begin, Call, Due, Event, Outcome, Tell
+from wfe.engine.machine import apply_to
+from wfe.engine.names import EXECUTION_DONE, INVOKE
+from wfe.errors import EngineClosed, SkipExecutionError, StoreError, WfeError
+from wfe.model import (
+    Changes,
+    Execution,
+    ExecutionKey,
+)
+from wfe.runtime import recording
+from wfe.runtime.audiences import Audiences
+from wfe.runtime.failures import record_of
+from wfe.runtime.live import Live, Running
+from wfe.runtime.timers import Timers
+from wfe.runtime.values import ExecutionValues
+from wfe.store import codec, owners
+from wfe.store.contract import CheckpointStore
+
+logger = logging.getLogger("wfe")
+
+#: After so many steps in one task, others get a turn.
+_TURNS = 16
+
+#: Runs the handler of a step and says what it came to.
+Perform = Callable[[Live, Running], Awaitable[Event]]
+
+
+class Driver:
+    """The live executions of an engine."""
+
+    def __init__(
+        self,
+        store: CheckpointStore,
+        clock: Clock,
+        audiences: Audiences,
+        perform: Perform,
+        on_finish: Callable[[Live], None],
+        on_wake: Callable[[ExecutionKey], None],
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._audiences = audiences
+        self._perform = perform
+        self._on_finish = on_finish
+        self._timers = Timers(clock, on_wake)
+        self._tasks: set[asyncio.Task[Any]] = set()
+        #: The context variables that every handler sees.
+        self._context: Context = copy_context()
+        self._is_closing = False
+        self._owner = owners.claim()
+        self.lives: dict[ExecutionKey, Live] = {}
+
+    # --- what the engine asks for ----------------------------------------------------------------
+
+    def adopt(self, live: Live) -> None:
+        """Drive this execution from here on."""
+        self.lives[live.key] = live
+
+    def begin(self, live: Live) -> None:
+        """Drive a new execution; its audience learns what it comes to, or why it could not begin."""
+        self.adopt(live)
+        live.inbox.append((Begin(), None))
+        self._start(live)
+
+    async def post(self, live: Live, event: Event) -> None:
+        """Let `event` happen to a live execution; returns when it is kept and acted on.
+
+        Raises:
+            Refused, NotFound: the state does not allow it.
+            SkipExecutionError: another writer was faster. StoreError: it could not be kept.
+        """
+        reply: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        live.inbox.append((event, reply))
+        self._start(live)
+        await reply
+
+    def nudge(self, live: Live) -> None:
+        """Look at the deadlines of a live execution."""
+        live.inbox.append((Due(), None))
+        self._start(live)
+
+    def remind(self, key: ExecutionKey, moment: datetime | None) -> None:
+        """Wake an execution at `moment`, whether it is live then or not."""
+        self._timers.set(key, moment)
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Do something in a task that is not lost: `close` awaits it, its failure is logged."""
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(self._supervised(work), context=self._context.copy())
+        self._tasks.add(task)
+
+    def rest(self, live: Live) -> None:
+        """After a pump, or a look: let go who waits for no more than rest, then forget what the
+        store has, or what is over."""
+        if not live.is_quiet:
+            return
+        if not live.is_abandoned:
+            live.release()
+        if live.may_be_dropped and self.lives.get(live.key) is live:
+            del self.lives[live.key]
+            if live.execution.head.is_final or live.audience.is_empty:
+                self._audiences.leave(live.key)
+
+    @property
+    def has_no_timers(self) -> bool:
+        """Nothing goes on by itself at a later moment."""
+        return len(self._timers) == 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is at work: what goes on, goes on by a timer or from outside."""
+        return not self._tasks
+
+    async def close(self, grace: float) -> None:
+        """Start nothing new, let handlers end for `grace` seconds, then cancel what is left. What
+        is cancelled is found in flight by whoever takes the execution up again."""
+        self._is_closing = True
+        await self._timers.close()
+        deadline = asyncio.get_running_loop().time() + grace
+        while self._tasks and (left := deadline - asyncio.get_running_loop().time()) > 0:
+            await asyncio.wait(set(self._tasks), timeout=left)
+        leftover = set(self._tasks)
+        for live in self.lives.values():
+            live.is_abandoned = True
+        for task in leftover:
+            task.cancel()
+        if leftover:
+            await asyncio.wait(leftover)
+        self._audiences.close(EngineClosed())
+        self.lives.clear()
+        owners.release(self._owner)
+
+    async def _supervised(self, work: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        try:
+            await work
+        except Exception:
+            logger.exception("An internal task failed")
+        finally:
+            self._tasks.discard(task)
+
+    # --- driving ---------------------------------------------------------------------------------
+
+    def _start(self, live: Live, running: Running | None = None) -> None:
+        """Have a task of its own drive a live execution, beginning with a handler."""
+        loop = asyncio.get_running_loop()
+        self._tasks.add(loop.create_task(self._drive(live, running), context=self._context.copy()))
+
+    async def _drive(self, live: Live, running: Running | None) -> None:
+        """Call a handler, take what it came to along, and so on as long as just one follows."""
+        task = asyncio.current_task()
+        assert task is not None
+        turns = 0
+        try:
+            while True:
+                if running is not None:
+                    running.task = task
+                    event = await self._perform(live, running)
+                    del live.running[running.call.step]
+                    live.holding -= running.call.holds_caller
+                    live.inbox.append((event, None))
+                    if live.running:
+                        # Others may end in this very moment: one commit for all of them.
+                        self._pump_soon(live)
+                        return
+                running = await self._pump(live)
+                if running is None:
+                    return
+                if copy_context() != self._context:
+                    # A context variable that was set is none of the next handler's business.
+                    self._start(live, running)
+                    return
+                turns += 1
+                if turns % _TURNS == 0:
+                    await asyncio.sleep(0)
+        except Exception:
+            logger.exception("Driving %s failed", live.key)
+        finally:
+            self._tasks.discard(task)
+
+    def _pump_soon(self, live: Live) -> None:
+        """Drain the inbox when whatever is ready now has had its turn."""
+        if not live.is_pump_due:
+            live.is_pump_due = True
+            self._start(live)
+
+    async def _pump(self, live: Live) -> Running | None:
+        """Drain the inbox, unless somebody is at it. Gives the handler that is to be called next,
+        where there is just one."""
+        live.is_pump_due = False
+        if live.is_pumping:
+            return None
+        live.is_pumping = True
+        following: Running | None = None
+        try:
+            while live.inbox and not live.is_abandoned:
+                if following is not None:
+                    self._start(live, following)
+                following = await self._turn(live)
+        except BaseException as error:
+            self._abandon(live, error)
+            if not isinstance(error, (SkipExecutionError, StoreError)):
+                raise
+        finally:
+            live.is_pumping = False
+            self.rest(live)
+        return following
+
+    async def _turn(self, live: Live) -> Running | None:
+        """One commit: every event there is, what they change, what follows. Gives the handler that
+        is to be called next, where there is just one."""
+        replies: list[asyncio.Future[None]] = []
+        before = live.execution.head
+        is_heard = self._audiences.has_listeners(live.audience)
+        outcome = self._outcome(live, replies, keeps_timeline=live.is_stored or is_heard)
+        if outcome is None:
+            return None
+        changes = self._owned(outcome.changes)
+        if changes.head.state is EXECUTION_DONE and before.state is not EXECUTION_DONE:
+            changes = await self._with_result(live, changes)
+        if live.is_stored:
+            try:
+                await self._keep(live, changes)
+            except BaseException as error:
+                _refuse(replies, error)
+                raise
+        live.execution.take(changes)
+        if before.wake_at != changes.head.wake_at:
+            self.remind(live.key, changes.head.wake_at)
+        following = self._act(live, outcome, is_heard=is_heard)
+        for reply in replies:
+            if not reply.done():
+                reply.set_result(None)
+        if changes.head.is_final:
+            self._on_finish(live)
+        return following
+
+    def _outcome(
+        self, live: Live, replies: list[asyncio.Future[None]], *, keeps_timeline: bool
+    ) -> Outcome | None:
+        """What all events of the inbox come to; None where they change nothing."""
+        now = self._clock.now()
+        draft = Draft(
+            live.execution,
+            holds_back=self._is_closing,
+            keeps_timeline=keeps_timeline,
+        )
+        changed = False
+        wake_at = live.execution.head.wake_at
+        if wake_at is not None and now >= wake_at:
+            # A deadline counts from its moment on, whichever task ran first.
+            apply_to(draft, Due(), now)
+            changed = True
+        while live.inbox:
+            event, reply = live.inbox.popleft()
+            if type(event) is Due:
+                continue
+            try:
+                apply_to(draft, event, now)
+            except WfeError as refusal:
+                if reply is None:
+                    raise
+                _refuse([reply], refusal)
+                continue
+            changed = True
+            if reply is not None:
+                replies.append(reply)
+        return draft.outcome() if changed else None
+
+    def _owned(self, changes: Changes) -> Changes:
+        """Say whose handlers are at work."""
+        owner = self._owner if changes.head.running else None
+        if changes.head.owner == owner:
+            return changes
+        return replace(changes, head=replace(changes.head, owner=owner))
+
+    async def _with_result(self, live: Live, changes: Changes) -> Changes:
+        """Compute the workflow's result, once, before the checkpoint that makes it done."""
+        values = ExecutionValues(live.execution, live.transforms, changes.steps)
+        try:
+            result = codec.encode(await live.workflow.result(values), what="result")
+        except Exception as error:
+            live.audience.causes[""] = error
+            record = record_of(error, None, INVOKE)
+            head = replace(changes.head, errors=(*changes.head.errors, record))
+            return replace(changes, head=head)
+        return replace(changes, result=result)
+
+    # --- keeping ---------------------------------------------------------------------------------
+
+    async def _keep(self, live: Live, changes: Changes) -> None:
+        """Write what the recording policy wants written now."""
+        if live.unsaved is not None:
+            changes = _merged(live.unsaved, changes)
+        if not recording.must_keep_now(live.execution.flow, live.saved, changes):
+            live.unsaved = changes
+            return
+        lone = len(self.lives) == 1
+        if live.saved is None:
+            if not await self._store.insert(live.execution, changes, lone=lone):
+                raise SkipExecutionError
+        elif changes.head.is_final and not recording.is_kept(changes.head):
+            await self._store.delete(live.key, changes.head.run_id)
+        else:
+            base = live.execution
+            if live.unsaved is not None:
+                base = Execution(base.flow, live.saved)
+            await self._store.commit(base, changes, lone=lone)
+        live.saved = changes.head
+        live.unsaved = None
+
+    # --- acting ----------------------------------------------------------------------------------
+
+    def _act(self, live: Live, outcome: Outcome, *, is_heard: bool) -> Running | None:
+        """Carry out what follows. A lone handler is given back, several are called in tasks."""
+        called: list[Running] = []
+        for effect in outcome.effects:
+            if isinstance(effect, Tell):
+                if is_heard:
+                    self._audiences.tell(live.execution, effect.event, effect.response)
+            elif isinstance(effect, Call):
+                running = live.running[effect.step] = Running(effect)
+                live.holding += effect.holds_caller
+                called.append(running)
+            elif isinstance(effect, Abort) and effect.step in live.running:
+                live.running[effect.step].abort()
+        if live.audience.told is not None:
+            live.audience.told += len(outcome.changes.events)
+        if not live.holding or outcome.changes.head.is_final:
+            live.release()
+        if len(called) == 1:
+            return called[0]
+        for running in called:
+            self._start(live, running)
+        return None
+
+    def _abandon(self, live: Live, error: BaseException) -> None:
+        """Drive it no further: what is in the store is what counts."""
+        live.is_abandoned = True
+        exception = _as_exception(error)
+        while live.inbox:
+            _, reply = live.inbox.popleft()
+            if reply is not None and not reply.done():
+                reply.set_exception(exception)
+        for running in live.running.values():
+            running.abort()
+        if live.saved is None or not isinstance(error, SkipExecutionError):
+            live.audience.fail(exception)
+        # Where another writer has gone on, the watch over the store tells who waits.
+
+
+def _refuse(replies: list[asyncio.Future[None]], error: BaseException) -> None:
+    for reply in replies:
+        if not reply.done():
+            reply.set_exception(_as_exception(error))
+
+
+def _as_exception(error: BaseException) -> Exception:
+    return error if isinstance(error, Exception) else EngineClosed()
+
+
+def _merged(first: Changes, second: Changes) -> Changes:
+    """Both, in one commit."""
+    return Changes(
+        head=second.head,
+        steps={**first.steps, **second.steps},
+        events=first.events + second.events,
+        result=second.result,
+    )

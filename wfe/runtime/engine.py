@@ -1,0 +1,560 @@
+"""The engine: what a program, the command line and the tests use to run and command executions.
+
+A façade: it wires the parts of the runtime together and spells out every method with its parameters,
+which is what makes it long. `commands` carries them out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from msgspec.structs import replace
+from ulid import ULID
+
+from wfe.authoring.registry import Registry, default
+from wfe.authoring.responses import NOT_GIVEN, StepResponse
+from wfe.authoring.workflows import Workflow
+from wfe.clock import Clock, SystemClock
+from wfe.engine.events import Answer, Cancel, Event, Resume, Retry
+from wfe.errors import (
+    TransactionFinished,
+)
+from wfe.model import (
+    CommandResult,
+    DomainEvent,
+    Execution,
+    ExecutionKey,
+    ExecutionState,
+    Recording,
+    StepKey,
+    check_transaction_id,
+)
+from wfe.runtime import recording as policy
+from wfe.runtime.audiences import Audiences, Until
+from wfe.runtime.calls import Calls
+from wfe.runtime.commands import Commands, OnConflict, names, runs_again
+from wfe.runtime.contexts import Contexts
+from wfe.runtime.directory import Directory
+from wfe.runtime.driver import Driver
+from wfe.runtime.failures import chance, record_of_answer
+from wfe.runtime.live import Live
+from wfe.runtime.nested import Nested
+from wfe.runtime.resources import Resources
+from wfe.runtime.results import emitted_by, result_of, snapshot
+from wfe.runtime.subscriptions import EventHandlers, Subscriber, Subscriptions, listeners_of
+from wfe.runtime.watch import Watch
+from wfe.store import codec
+from wfe.store.contract import CheckpointStore, ExecutionSummary, Query
+from wfe.store.memory import MemoryStore
+
+logger = logging.getLogger("wfe")
+
+#: Receives what the steps of an execution have emitted; may be async.
+EventSink = Callable[[Sequence[DomainEvent]], Any]
+
+_Answer = TypeVar("_Answer")
+
+
+class Engine:
+    """Runs workflows and commands executions, in this process and event loop.
+
+        async with Engine() as engine:
+            outcome = await engine.run(place_order, {"id": 1})
+
+    `store` keeps checkpoints (None: in memory); `recording` says when they are written;
+    `retention_time`, in seconds, is how long finished executions are kept whose workflow does not
+    say (None: for good). `def` steps run in at most `max_threads` threads. `event_sink` receives what
+    steps have emitted (`ctx.emit`), once their outermost execution is done, and never otherwise.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: CheckpointStore | None = None,
+        clock: Clock | None = None,
+        registry: Registry | None = None,
+        resources: Mapping[str, Any] | None = None,
+        recording: Recording = Recording.REFERENCE,
+        retention_time: float | None = None,
+        max_threads: int = 32,
+        event_sink: EventSink | None = None,
+    ) -> None:
+        self._event_sink = event_sink
+        self._store = MemoryStore() if store is None else store
+        self._clock = SystemClock() if clock is None else clock
+        self._registry = default if registry is None else registry
+        self._threads = ThreadPoolExecutor(max_threads, thread_name_prefix="wfe-step")
+        self._subscriptions = Subscriptions()
+        self._audiences = Audiences(self._subscriptions)
+        self._resources = Resources(resources or {}, self._registry)
+        self._nested = Nested(self)
+        calls = Calls(
+            self._clock,
+            self._threads,
+            self._resources,
+            Contexts(self._resources.get, self._clock, self._audiences.publish).of,
+            lambda live, event: self._driver.post(live, event),
+            self._nested,
+        )
+        self._driver = Driver(
+            self._store,
+            self._clock,
+            self._audiences,
+            perform=calls.perform,
+            on_finish=self._finished,
+            on_wake=self._wake,
+        )
+        self._watch = Watch(self._store, self._audiences, self._driver)
+        self._directory = Directory(
+            self._store,
+            self._clock,
+            self._registry,
+            self._driver,
+            self._audiences,
+            self._watch,
+            recording,
+            retention_time,
+        )
+        self._commands = Commands(
+            self._clock, self._driver, self._directory, self._audiences, self._watch
+        )
+        self._is_open = False
+
+    # --- life ------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Open the store; idempotent. `async with` does it.
+
+        Raises:
+            StoreError: the store cannot be used.
+        """
+        if not self._is_open:
+            await self._store.open()
+            self._is_open = True
+
+    async def shutdown(self, *, grace: float = 10.0) -> None:
+        """Start nothing new, let running steps end for `grace` seconds, then close everything.
+        What was cut off is found in flight by whoever takes the execution up again."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        await self._watch.close()
+        await self._driver.close(grace)
+        await self._subscriptions.drained()
+        await self._resources.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        await self._store.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.shutdown()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing is at work and no timer is set: whatever goes on, goes on from outside."""
+        return self._driver.is_idle and self._driver.has_no_timers and self._subscriptions.is_idle
+
+    # --- running ---------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        workflow: Workflow[Any, Any] | str,
+        input: Any = NOT_GIVEN,
+        *,
+        transaction_id: str | None = None,
+        run_id: str | None = None,
+        throw_on_error: bool = True,
+        until: Until = "parked",
+        on_conflict: OnConflict = "attach",
+        events: EventHandlers | None = None,
+        log_on_error: bool = False,
+        event_group_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        parent: StepKey | None = None,
+        root: str | None = None,
+    ) -> CommandResult:
+        """Run a workflow, or attach to its execution of that transaction id.
+
+        Without `transaction_id` the execution gets a fresh one. An unfinished execution of the id is
+        attached to (`on_conflict="fail"`: TransactionExists); a finished one of an idempotent
+        workflow answers with what is stored; any other finished one is run again. `parent` and
+        `root` are for a workflow that runs as a step of another.
+
+        Raises:
+            WorkflowNotFound, InvalidInput, InvalidTransactionId: whatever `throw_on_error` says.
+            ExecutionError: the first error of the execution.
+            IdempotencyConflict: the execution of that id has another input.
+            StoreError: the store cannot be reached; what was accepted is kept.
+        """
+        definition = self._directory.workflow(workflow)
+        given = input is not NOT_GIVEN
+        if given:
+            definition.check_input(input)
+        payload = codec.encode(input, what="input") if given else None
+        is_fresh = transaction_id is None
+        name: str | None = None
+        if transaction_id is None:
+            name = str(ULID())
+            key = ExecutionKey(definition.id, f"auto-{name}")
+        else:
+            key = ExecutionKey(definition.id, check_transaction_id(transaction_id))
+        handler = listeners_of(events)
+
+        async def begin_or_attach() -> tuple[Live, CommandResult]:
+            if run_id is not None:
+                await self._directory.make_way(key, run_id)
+            live = None if is_fresh else await self._directory.open(key)
+            if live is not None and not runs_again(live.execution):
+                return live, await self._commands.attach(live, payload, until, on_conflict, handler)
+            if not given:
+                definition.check_input(None)
+            live = self._directory.create(
+                definition,
+                key,
+                payload,
+                name=name,
+                run_id=run_id,
+                parent=parent,
+                root=root,
+                event_group_id=event_group_id,
+                metadata=metadata,
+            )
+            return live, await self._commands.begin(live, until, handler)
+
+        return await self._commands.conclude(key, begin_or_attach, throw_on_error, log_on_error)
+
+    async def resume(
+        self,
+        workflow: Workflow[Any, Any] | str,
+        transaction_id: str,
+        *,
+        throw_on_error: bool = True,
+        until: Until = "parked",
+        events: EventHandlers | None = None,
+    ) -> CommandResult:
+        """Take up an unfinished execution whose process is gone. Steps found in flight are
+        attempted again under the same idempotency key; awaiting ones go on waiting.
+
+        Raises:
+            TransactionNotFound, TransactionFinished
+        """
+        key = ExecutionKey(self._directory.workflow(workflow).id, transaction_id)
+
+        async def resume() -> tuple[Live, CommandResult]:
+            live = await self._commands.existing(key)
+            if live.execution.head.is_final:
+                raise TransactionFinished(*names(key), str(live.execution.head.state))
+            if live.running:
+                return live, await self._commands.attach(
+                    live, None, until, "attach", listeners_of(events)
+                )
+            return live, await self._commands.send(live, Resume(), until, listeners_of(events))
+
+        return await self._commands.conclude(key, resume, throw_on_error)
+
+    async def wait_for(
+        self,
+        workflow: Workflow[Any, Any] | str,
+        transaction_id: str,
+        *,
+        until: Until = "finished",
+        throw_on_error: bool = True,
+        events: EventHandlers | None = None,
+    ) -> CommandResult:
+        """What an execution has come to when `until` is reached, be it now. Starts nothing.
+
+        Raises:
+            TransactionNotFound; ExecutionError: the first error of the execution.
+        """
+        key = ExecutionKey(self._directory.workflow(workflow).id, transaction_id)
+        handler = listeners_of(events)
+
+        async def wait() -> tuple[Live, CommandResult]:
+            live = await self._commands.existing(key)
+            if live.execution.head.is_final:
+                return live, result_of(live.execution)
+            if handler is not None:
+                live.audience.handlers.append(handler)
+            return live, await self._commands.wait(live, until)
+
+        return await self._commands.conclude(key, wait, throw_on_error)
+
+    def workflow(self, workflow_id: str) -> Workflow[Any, Any]:
+        """A loaded workflow.
+
+        Raises:
+            WorkflowNotFound: none of that id is loaded; the message lists near names.
+        """
+        return self._directory.workflow(workflow_id)
+
+    # --- answering and commanding ----------------------------------------------------------------
+
+    async def set_step_success(
+        self,
+        key: StepKey | str,
+        response: Any = None,
+        *,
+        throw_on_error: bool = True,
+        until: Until = "parked",
+        events: EventHandlers | None = None,
+        emitted: tuple[DomainEvent, ...] = (),
+    ) -> CommandResult:
+        """Complete a step from outside. `response` is its output, and what its compensation
+        receives; a StepResponse says both apart. `emitted` is what it tells the world beside.
+
+        Raises:
+            MalformedKey, WorkflowNotFound: whatever `throw_on_error` says.
+            StepNotWaiting, WrongAction, StepNotFound, TransactionNotFound, TransactionFinished
+            ExecutionError: the first error of the execution, where it came to one.
+        """
+        compensate_with: Any = response
+        if isinstance(response, StepResponse):
+            compensate_with = response.compensate_with
+            response = response.output
+
+        def event(step: StepKey) -> Event:
+            stored = codec.encode(response, what="response")
+            return Answer(
+                step=step.step,
+                action=step.action,
+                output=stored,
+                compensate_with=codec.encode(compensate_with, what="response")
+                if compensate_with is not response
+                else (None if response is None else stored),
+                emitted=emitted,
+            )
+
+        return await self._on_step(key, event, throw_on_error, until, events)
+
+    async def set_step_failure(
+        self,
+        key: StepKey | str,
+        error: Any,
+        *,
+        force_permanent_failure: bool = False,
+        throw_on_error: bool = True,
+        until: Until = "parked",
+        events: EventHandlers | None = None,
+    ) -> CommandResult:
+        """Report a step as failed from outside. Its retries apply, unless
+        `force_permanent_failure`. Raises what `set_step_success` raises."""
+
+        def event(step: StepKey) -> Event:
+            return Answer(
+                step=step.step,
+                action=step.action,
+                error=record_of_answer(error, step.step, step.action),
+                force_permanent=force_permanent_failure,
+                chance=chance(),
+            )
+
+        return await self._on_step(key, event, throw_on_error, until, events)
+
+    async def retry_step(
+        self,
+        key: StepKey | str,
+        *,
+        throw_on_error: bool = True,
+        until: Until = "parked",
+        events: EventHandlers | None = None,
+    ) -> CommandResult:
+        """Attempt a step again that waits for an answer, or for its next retry. Raises what
+        `set_step_success` raises."""
+        return await self._on_step(
+            key,
+            lambda step: Retry(step=step.step, action=step.action),
+            throw_on_error,
+            until,
+            events,
+        )
+
+    async def _on_step(
+        self,
+        key: StepKey | str,
+        event: Callable[[StepKey], Event],
+        throw_on_error: bool,
+        until: Until,
+        events: EventHandlers | None,
+    ) -> CommandResult:
+        step = StepKey.parse(key) if isinstance(key, str) else key
+        self._directory.workflow(step.workflow_id)
+
+        async def command() -> tuple[Live, CommandResult]:
+            live = await self._commands.existing(step.execution)
+            return live, await self._commands.send(live, event(step), until, listeners_of(events))
+
+        return await self._commands.conclude(step.execution, command, throw_on_error)
+
+    async def cancel(
+        self,
+        workflow: Workflow[Any, Any] | str,
+        transaction_id: str,
+        *,
+        wait: bool = False,
+        until: Until = "parked",
+        throw_on_error: bool = True,
+        events: EventHandlers | None = None,
+    ) -> CommandResult:
+        """Undo an execution: one that runs, or one that is done and still kept.
+
+        Returns when it is undone or parked; while another caller's step is in flight at once, unless
+        `wait` or `until="finished"`.
+
+        Raises:
+            NotAllowed: it is being undone already. TransactionFinished, TransactionNotFound
+            ExecutionError: a compensation failed for good.
+        """
+        key = ExecutionKey(self._directory.workflow(workflow).id, transaction_id)
+
+        async def cancel() -> tuple[Live, CommandResult]:
+            live = await self._commands.existing(key)
+            at_once = live.holding > 0 and not wait and until == "parked"
+            moment: Until = "stored" if at_once else until
+            return live, await self._commands.send(live, Cancel(), moment, listeners_of(events))
+
+        result = await self._commands.conclude(key, cancel, throw_on_error, of_cancel=True)
+        failed = result.execution is not None and (
+            result.execution.head.state is ExecutionState.FAILED
+        )
+        acknowledgement = replace(result.acknowledgement, has_failed=failed)
+        return replace(result, acknowledgement=acknowledgement)
+
+    # --- looking ---------------------------------------------------------------------------------
+
+    async def get_running_transaction(
+        self, workflow: Workflow[Any, Any] | str, transaction_id: str
+    ) -> Execution:
+        """An unfinished execution, or a kept one of an idempotent workflow.
+
+        Raises:
+            TransactionNotFound; TransactionFinished, where it is over.
+        """
+        key = ExecutionKey(self._directory.workflow(workflow).id, transaction_id)
+        live = await self._commands.existing(key)
+        self._driver.rest(live)
+        head = live.execution.head
+        if head.is_final and not head.idempotent:
+            raise TransactionFinished(*names(key), str(head.state))
+        return snapshot(live.execution)
+
+    async def list_executions(
+        self,
+        q: str = "",
+        where: Mapping[str, Any] | None = None,
+        *,
+        order_by: Sequence[str] = ("-created_at",),
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[ExecutionSummary]:
+        """Stored executions: see `Query` for what the filters mean.
+
+        Raises:
+            UsageError: an unknown field or operator.
+        """
+        query = Query(q=q, where=where or {}, order_by=order_by, limit=limit, offset=offset)
+        return list(await self._asked(lambda: self._store.reader.list(query)))
+
+    async def list_and_count_executions(
+        self,
+        q: str = "",
+        where: Mapping[str, Any] | None = None,
+        *,
+        order_by: Sequence[str] = ("-created_at",),
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> tuple[list[ExecutionSummary], int]:
+        """A page of stored executions, and how many there are on all pages."""
+        query = Query(q=q, where=where or {}, order_by=order_by, limit=limit, offset=offset)
+        reader = self._store.reader
+        return await self._asked(lambda: (list(reader.list(query)), reader.count(query)))
+
+    async def _asked(self, question: Callable[[], _Answer]) -> _Answer:
+        """Ask the store, which may have to look at the disk, off the loop."""
+        return await asyncio.get_running_loop().run_in_executor(None, question)
+
+    async def clear_expired(self) -> int:
+        """Forget finished executions whose retention time has passed; says how many."""
+        return await self._store.delete_expired(self._clock.now())
+
+    # --- subscribing -----------------------------------------------------------------------------
+
+    def subscribe(
+        self,
+        workflow: Workflow[Any, Any] | str,
+        subscriber: Subscriber,
+        *,
+        transaction_id: str | None = None,
+        subscriber_id: str | None = None,
+    ) -> str:
+        """Have `subscriber` called with each event of a workflow, or of one execution until it
+        finishes. One of the same id replaces the former. Returns the id."""
+        return self._subscriptions.add(_id_of(workflow), transaction_id, subscriber, subscriber_id)
+
+    def unsubscribe(
+        self,
+        workflow: Workflow[Any, Any] | str,
+        subscriber: Subscriber | str,
+        *,
+        transaction_id: str | None = None,
+    ) -> bool:
+        """Remove a subscriber, by id or by function; False where there is none."""
+        return self._subscriptions.remove(_id_of(workflow), transaction_id, subscriber)
+
+    def unregister(self, workflow_id: str) -> None:
+        """Forget a workflow. Executions of it can no longer be commanded.
+
+        Raises:
+            WorkflowNotFound: there is none.
+        """
+        self._registry.remove(workflow_id)
+
+    # --- what happens by itself ------------------------------------------------------------------
+
+    def _finished(self, live: Live) -> None:
+        self._subscriptions.forget(live.key)
+        head = live.execution.head
+        if self._event_sink and head.root is None and head.state is ExecutionState.DONE:
+            self._driver.spawn(_released(self._event_sink, emitted_by(live.execution)))
+        if head.parent_step_idempotency_key is not None:
+            self._driver.spawn(self._nested.report(head, result_of(live.execution)))
+        elif not policy.is_kept(head) and live.workflow.has_children:
+            self._driver.spawn(self._store.delete_children(live.key))
+
+    def _wake(self, key: ExecutionKey) -> None:
+        """A deadline of this execution may have come."""
+        self._driver.spawn(self._look_at_deadlines(key))
+
+    async def _look_at_deadlines(self, key: ExecutionKey) -> None:
+        live = await self._directory.open(key)
+        if live is not None and not live.execution.head.is_final:
+            self._driver.nudge(live)
+
+
+async def _released(sink: EventSink, events: tuple[DomainEvent, ...]) -> None:
+    """Hand what was emitted to the sink; one that raises is logged and changes nothing."""
+    if not events:
+        return
+    try:
+        told = sink(events)
+        if inspect.isawaitable(told):
+            await told
+    except Exception:
+        logger.exception("The event sink failed")
+
+
+def _id_of(workflow: Workflow[Any, Any] | str) -> str:
+    return workflow if isinstance(workflow, str) else workflow.id
