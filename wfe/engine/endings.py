@@ -91,17 +91,11 @@ def _ended(
 def done(
     draft: Draft, record: StepRecord, output: Json | None, compensate_with: Json | None
 ) -> None:
-    if draft.options(record).save_response:
-        record = _ended(
-            draft,
-            record,
-            STEP_DONE,
-            STATUS_OK,
-            output=output,
-            compensate_with=compensate_with,
-        )
-    else:
-        record = _ended(draft, record, STEP_DONE, STATUS_OK)
+    if not draft.options(record).save_response:
+        output = compensate_with = None
+    record = _ended(
+        draft, record, STEP_DONE, STATUS_OK, output=output, compensate_with=compensate_with
+    )
     draft.tell(EVENT_STEP_SUCCESS, record, action=INVOKE, response=output)
     settle(draft, record)
 
@@ -114,6 +108,8 @@ def skipped(draft: Draft, record: StepRecord, reason: str | None) -> None:
 
 def undone(draft: Draft, record: StepRecord, output: Json | None) -> None:
     record = _ended(draft, record, STEP_REVERTED, STATUS_OK)
+    if not draft.options(record).save_response:
+        output = None
     draft.tell(EVENT_COMPENSATE_STEP_SUCCESS, record, action=COMPENSATE, response=output)
     undo_settled(draft)
 

@@ -59,7 +59,6 @@ from wfe.engine.names import (
     EVENT_BEGIN,
     EVENT_RESUME,
     EVENT_STEP_AWAITING,
-    EVENT_TIMEOUT,
     EXECUTION_COMPENSATING,
     EXECUTION_FAILED,
     EXECUTION_INVOKING,
@@ -245,7 +244,6 @@ def _workflow_is_due(draft: Draft) -> None:
         for record in draft.active()
         if record.invoke is STEP_INVOKING and (draft.options(record).async_ or not record.running)
     ]
-    draft.tell(EVENT_TIMEOUT, detail="workflow")
     for record in over:
         settle(draft, record)
     compensate_if_quiet(draft)
@@ -274,9 +272,12 @@ def _named(draft: Draft, step: str, action: Action) -> StepRecord:
 
     Raises:
         TransactionFinished, StepNotFound, WrongAction
+        StepNotWaiting: another answer that arrived together with this one was faster.
     """
     head = draft.original
     key = (head.workflow_id, head.transaction_id)
+    if step in draft.answered:
+        raise _not_waiting(draft, draft.step(step), "another answer was faster")
     if draft.is_final and not head.idempotent:
         raise TransactionFinished(*key, str(draft.state))
     if step not in draft.flow.steps:
@@ -308,6 +309,7 @@ def _answer(draft: Draft, event: Answer) -> None:
     if record.status is not STATUS_WAITING_RESPONSE or record.held:
         raise _not_waiting(draft, record)
     _goes_on(draft)
+    draft.answered.add(event.step)
     if event.error is not None:
         attempt_failed(
             draft, record, event.error, permanent=event.force_permanent, chance=event.chance

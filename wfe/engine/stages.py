@@ -18,6 +18,7 @@ from wfe.engine.names import (
     EVENT_COMPENSATE_BEGIN,
     EVENT_FINISH,
     EVENT_STEP_BEGIN,
+    EVENT_TIMEOUT,
     EXECUTION_COMPENSATING,
     EXECUTION_DONE,
     EXECUTION_FAILED,
@@ -139,6 +140,8 @@ def compensate_if_quiet(draft: Draft) -> None:
     if draft.state is not EXECUTION_WAITING_TO_COMPENSATE or draft.open + draft.loose > 0:
         return
     draft.to(EXECUTION_COMPENSATING)
+    if draft.get("timed_out"):
+        draft.tell(EVENT_TIMEOUT, detail="workflow")
     draft.tell(EVENT_COMPENSATE_BEGIN)
     _note_flags(draft)
     for record in draft.touched():

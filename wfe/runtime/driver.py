@@ -245,7 +245,8 @@ class Driver:
         changes = self._owned(outcome.changes)
         if changes.head.state is EXECUTION_DONE and before.state is not EXECUTION_DONE:
             changes = await self._with_result(live, changes)
-        if live.is_stored:
+        is_over = before.is_final and changes.head.state is before.state
+        if live.is_stored and not is_over:  # an overtaken handler has ended: nothing to keep
             try:
                 await self._keep(live, changes)
             except BaseException as error:
@@ -258,7 +259,7 @@ class Driver:
         for reply in replies:
             if not reply.done():
                 reply.set_result(None)
-        if changes.head.is_final:
+        if changes.head.is_final and not is_over:
             self._on_finish(live)
         return following
 

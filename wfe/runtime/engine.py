@@ -530,7 +530,7 @@ class Engine:
         if self._event_sink and head.root is None and head.state is ExecutionState.DONE:
             self._driver.spawn(_released(self._event_sink, emitted_by(live.execution)))
         if head.parent_step_idempotency_key is not None:
-            self._driver.spawn(self._nested.report(head, result_of(live.execution)))
+            self._driver.spawn(self._nested.report(live, result_of(live.execution)))
         elif not policy.is_kept(head) and live.workflow.has_children:
             self._driver.spawn(self._store.delete_children(live.key))
 

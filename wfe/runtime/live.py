@@ -96,6 +96,11 @@ class Live:
         return not (self.running or self.inbox or self.is_pumping)
 
     @property
+    def is_aborting(self) -> bool:
+        """An overtaken handler is about to end, and something waits for that."""
+        return any(running.is_aborted for running in self.running.values())
+
+    @property
     def may_be_dropped(self) -> bool:
         """Nothing is lost by forgetting it: the store has it all, or it is over."""
         if not self.is_quiet:
@@ -108,7 +113,7 @@ class Live:
         """Is this the moment at which such a caller is released?"""
         if self.execution.head.is_final:
             return True
-        if until == "finished" or self.holding or self.inbox:
+        if until == "finished" or self.holding or self.inbox or self.is_aborting:
             return False
         return until == "parked" or (not self.running and only_waits_outside(self.execution))
 

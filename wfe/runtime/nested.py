@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from wfe.authoring.responses import StepResponse
 from wfe.authoring.workflows import Node
 from wfe.errors import NotAllowed, TransactionFinished, TransactionNotFound
-from wfe.model import Action, CommandResult, ErrorRecord, ExecutionState, Head, StepKey
+from wfe.model import Action, CommandResult, ErrorRecord, ExecutionState, StepKey
 from wfe.runtime.failures import StoredFailure
 from wfe.runtime.live import Live, Running
 from wfe.runtime.results import emitted_by
@@ -52,20 +52,20 @@ class Nested:
         transaction_id = f"{call.step}-{head.transaction_id}"
         if call.attempt > 1:
             transaction_id += f"-attempt-{call.attempt}"
-        is_async = node.spec.options.async_
+        reports = node.child.flow.has_async_steps
         result = await self._engine.run(
             node.child,
             *args,
             transaction_id=transaction_id,
             throw_on_error=False,
-            until="stored" if is_async else "finished",
+            until="stored" if reports else "finished",
             parent=StepKey(head.workflow_id, head.transaction_id, call.step, call.action),
             root=head.root or str(head.key),
             event_group_id=head.event_group_id,
         )
         if result.acknowledgement.reason is not None:
             raise result.acknowledgement.reason
-        if is_async:
+        if reports:
             return StepResponse.awaiting(compensate_with=transaction_id)
         failure = _failure_of(result, Action.INVOKE)
         if failure is not None:
@@ -104,13 +104,13 @@ class Nested:
         if failure is not None:
             raise ChildFailed(failure, transaction_id)
 
-    async def report(self, head: Head, result: CommandResult) -> None:
+    async def report(self, live: Live, result: CommandResult) -> None:
         """Tell the parent how its child ended, where its step waits for that."""
+        head = live.execution.head
         assert head.parent_step_idempotency_key is not None
+        if not live.execution.flow.has_async_steps:
+            return  # the step's function awaits it
         key = StepKey.parse(head.parent_step_idempotency_key)
-        parent = self._engine.workflow(key.workflow_id)
-        if not parent.flow.steps[key.step].options.async_:
-            return  # it awaits the child itself
         failure = _failure_of(result, Action.INVOKE)
         if failure is None:
             answer = StepResponse(result.result, compensate_with=head.transaction_id)

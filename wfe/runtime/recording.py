@@ -35,6 +35,8 @@ def must_keep_now(flow: Flow, saved: Head | None, changes: Changes) -> bool:
     head = changes.head
     if head.recording is Recording.EVERY_STEP or saved is None or saved.state is not head.state:
         return True
+    if head.running == 0:
+        return True  # it comes to rest, and may be forgotten here
     return any(_is_stored_step(flow.steps[name].options) for name in changes.steps)
 
 

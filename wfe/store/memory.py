@@ -133,7 +133,7 @@ class MemoryStore:
         """Only a cancel does that, to a `done` run, and while no newer one is unfinished."""
         return (
             run.head.state is ExecutionState.DONE
-            and not head.is_final
+            and head.state is not ExecutionState.DONE
             and head.key not in self._unfinished
         )
 

@@ -94,7 +94,9 @@ class Packer:
             SkipExecutionError: a final run is rewritten, other than by a cancel that takes it back.
         """
         before, head = execution.head, changes.head
-        if before.is_final and (before.state is not ExecutionState.DONE or head.is_final):
+        if before.is_final and (
+            before.state is not ExecutionState.DONE or head.state is ExecutionState.DONE
+        ):
             raise SkipExecutionError
         definition = self._definition(execution.flow, head)
         is_quiet = rows.rests(before, head)
