@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "store": {"errors", "model", "clock"},
     "runtime": {"errors", "clock", "model", "engine", "authoring", "store"},
     "importing": {"errors"},
-    "discover": {"errors", "model", "authoring", "importing"},
+    "discover": {"errors", "model", "authoring", "importing", "config"},
     "config": {"errors", "model"},
     "testing": {"errors", "clock", "model", "engine", "authoring", "store", "runtime"},
     "cli": {

@@ -1,0 +1,237 @@
+"""The installed command as a process: what it loads, pipes it writes to, signals it gets."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.project import WFE, Project
+
+SLOW = """
+import pathlib
+import time
+
+from wfe import WorkflowResponse, step, workflow
+
+@step
+def first() -> int:
+    here = pathlib.Path(__file__).parent.parent
+    (here / "started").touch()
+    while not (here / "go").exists():
+        time.sleep(0.01)
+    return 1
+
+@step
+def second(n: int) -> int:
+    return n + 1
+
+@workflow("slow")
+def slow():
+    return WorkflowResponse(second(first()))
+"""
+
+
+@pytest.fixture
+def slow(project: Project) -> Project:
+    """A workflow whose first step creates `started` and waits for a file `go`."""
+    project.write("workflows/slow.py", SLOW)
+    return project
+
+
+def start(project: Project, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [WFE, *arguments],
+        cwd=project.root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(file: Path) -> None:
+    deadline = time.monotonic() + 20
+    while not file.exists():
+        assert time.monotonic() < deadline, f"{file} did not come"
+        time.sleep(0.01)
+
+
+LOADED = """
+import sys
+from wfe.cli import main
+code = main(sys.argv[1:])
+print(*sorted({name.partition(".")[0] for name in sys.modules} | set(sys.modules)), file=sys.stderr)
+"""
+
+
+def loaded_by(project: Project, *arguments: str) -> set[str]:
+    """The modules that a command imports."""
+    ended = subprocess.run(
+        [sys.executable, "-c", LOADED, *arguments],
+        cwd=project.root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(ended.stderr.splitlines()[-1].split())
+
+
+HEAVY = {
+    "rich",
+    "pydantic",
+    "asyncio",
+    "croniter",
+    "ulid",
+    "wfe.engine",
+    "wfe.runtime",
+    "wfe.authoring",
+}
+
+
+def test_help_loads_nothing_that_it_does_not_need(project: Project) -> None:
+    loaded = loaded_by(project, "--help")
+    assert "typer" in loaded
+    assert loaded.isdisjoint({*HEAVY, "peewee", "msgspec"})
+
+
+def test_commands_that_read_load_neither_the_engine_nor_user_code(project: Project) -> None:
+    project.write("workflows/one.py", SLOW)
+    (project.root / "go").touch()
+    assert project.execute("run", "slow", "--tx", "t1").code == 0
+    for command in (["list"], ["show", "t1"], ["list", "-q", "slow", "-o", "json"]):
+        loaded = loaded_by(project, "executions", *command)
+        assert "peewee" in loaded
+        assert loaded.isdisjoint({*HEAVY, "workflows", "workflows.one"})
+
+
+def test_the_version_is_the_installed_one(project: Project) -> None:
+    assert project.execute("--version").out.startswith("wfe ")
+
+
+def test_a_pipe_that_is_closed_early_is_quiet(project: Project) -> None:
+    ended = subprocess.run(
+        f"{WFE} help keys | true; {WFE} --help | head -1",
+        shell=True,
+        cwd=project.root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.stderr == ""
+    assert ended.stdout.startswith("Usage: wfe")
+
+
+def test_what_the_terminal_cannot_show_ends_no_command(project: Project) -> None:
+    project.write(
+        "workflows/one.py",
+        """
+        from wfe import WorkflowResponse, step, workflow
+
+        @step
+        def echo(value):
+            return value
+
+        @workflow("echo")
+        def echoing(value):
+            return WorkflowResponse(echo(value))
+        """,
+    )
+    narrow = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    ended = project.execute("run", "echo", "-i", '"\u00e9\U0001f680"', "--tx", "\u00e9", **narrow)
+    assert (ended.code, ended.document) == (0, "\u00e9\U0001f680")
+    assert ended.out.isascii()
+    assert project.execute("executions", "list", **narrow).out.startswith("echo:\\xe9\t")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_first_signal_lets_the_running_step_end_and_says_how_to_go_on(
+    slow: Project, number: signal.Signals, code: int
+) -> None:
+    running = start(slow, "run", "slow", "--tx", "t1")
+    wait_for(slow.root / "started")
+    running.send_signal(number)
+    assert running.stderr is not None
+    told = ""
+    while "Stopping" not in told:
+        told = running.stderr.readline()
+    (slow.root / "go").touch()
+    out, err = running.communicate(timeout=20)
+    assert (running.returncode, out) == (code, "")
+    assert "step_success\tslow:t1:first:invoke" in err
+    assert err.rstrip().endswith("wfe run slow --tx t1")
+    shown = slow.wfe("executions", "show", "t1", "-o", "json").document
+    steps = shown["execution"]["steps"]
+    assert steps["first"]["invoke"]["state"] == "done"
+    assert steps["second"]["invoke"]["state"] == "not_started"
+
+
+def test_the_second_signal_ends_it_at_once(slow: Project) -> None:
+    running = start(slow, "run", "slow", "--tx", "t1")
+    wait_for(slow.root / "started")
+    running.send_signal(signal.SIGINT)
+    assert running.stderr is not None
+    told = ""
+    while "Stopping" not in told:
+        told = running.stderr.readline()
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=5)
+    assert running.returncode == 130
+    assert slow.wfe("executions", "list", "-o", "key").lines == ["slow:t1"]
+
+
+def test_a_step_that_outlasts_the_grace_does_not_hold_the_command(slow: Project) -> None:
+    slow.write("wfe.toml", "grace = '0.2s'")
+    running = start(slow, "run", "slow", "--tx", "t1", "--timeout", "1s")
+    _, err = running.communicate(timeout=20)
+    assert running.returncode == 20
+    assert "No longer watched: slow:t1 is not finished." in err
+
+
+def test_an_answer_from_a_second_process_reaches_the_one_that_waits(project: Project) -> None:
+    project.write(
+        "workflows/ask.py",
+        """
+        from wfe import WorkflowResponse, step, workflow
+
+        @step(async_=True)
+        def ask() -> None:
+            return None
+
+        @workflow("ask")
+        def asking():
+            return WorkflowResponse(ask())
+        """,
+    )
+    waiting = start(project, "run", "ask", "--tx", "t1")
+    assert waiting.stderr is not None
+    line = ""
+    while "\tanswer\t" not in line:
+        line = waiting.stderr.readline()
+    answered = project.execute("step", "succeed", "ask:t1:ask:invoke", "--response", '"yes"')
+    assert (answered.code, answered.out) == (0, '"yes"\n')
+    out, _ = waiting.communicate(timeout=20)
+    assert (waiting.returncode, out) == (0, '"yes"\n')
+
+
+def test_the_database_and_its_folder_are_for_their_owner_alone(slow: Project) -> None:
+    (slow.root / "go").touch()
+    assert slow.execute("run", "slow").code == 0
+    assert slow.db.stat().st_mode & 0o777 == 0o600
+    assert slow.db.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_database_that_cannot_be_written_is_one_sentence(slow: Project) -> None:
+    if os.geteuid() == 0:
+        target = "/proc/wfe.db"  # root may write wherever there is a place to
+    else:
+        (slow.root / "locked").mkdir(mode=0o500)
+        target = "locked/wfe.db"
+    ended = slow.execute("run", "slow", "--db", target, "-o", "json")
+    assert ended.code == 1
+    assert ended.document["error"]["code"] == "store_unusable"
+    assert not (slow.root / "started").exists()

@@ -1,0 +1,219 @@
+"""Whatever is typed: one sentence, a documented exit code, never a traceback of ours."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+
+from tests.project import Project
+from wfe.cli import app, main
+from wfe.cli.exit_codes import MEANINGS, ExitCode
+
+#: A usage error of every kind that the parser itself finds.
+WRONG = [
+    ["run"],
+    ["run", "echo", "--nope"],
+    ["run", "echo", "-i"],
+    ["run", "echo", "extra"],
+    ["run", "echo", "--until", "never"],
+    ["run", "echo", "--timeout", "soon"],
+    ["nope"],
+    ["step", "fail", "t1"],
+    ["step", "nope"],
+    ["executions", "list", "--limit", "x"],
+    ["help", "nope"],
+    ["--color", "blue", "executions", "list"],
+]
+
+
+@pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
+def test_wrong_usage_is_one_sentence_with_the_way_out(
+    project: Project, arguments: list[str]
+) -> None:
+    ended = project.wfe(*arguments)
+    assert (ended.code, ended.out) == (2, "")
+    lines = ended.err.splitlines()
+    assert lines[0].startswith("error: ")
+    assert len(lines) == 2
+    assert "Traceback" not in ended.err
+
+
+@pytest.mark.parametrize("output", [["-o", "json"], ["--output=json"], ["-ojson"]])
+@pytest.mark.parametrize(
+    "arguments", [one for one in WRONG if one[0] not in ("nope", "help")], ids=" ".join
+)
+def test_wrong_usage_is_one_json_document_where_json_was_asked_for(
+    project: Project, arguments: list[str], output: list[str]
+) -> None:
+    ended = project.wfe(*arguments[:2], *output, *arguments[2:])
+    assert ended.code == 2
+    assert ended.document["ok"] is False
+    assert set(ended.document["error"]) == {"code", "message", "hint", "key"}
+    assert ended.document["error"]["code"] == "usage"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["run", "nope"], 3),
+        (["run", "echo", "-i", "{"], 2),
+        (["run", "order", "-i", "3"], 2),
+        (["run", "order", "-p", "fail=charge", "-p", "gift=true"], 10),
+        (["run", "wall", "-p", "fail=ship"], 11),
+        (["run", "late"], 12),
+        (["run", "flows.py:nope"], 2),
+        (["run", "workflows/flows.py:nope"], 3),
+        (["run", "no.such.module:nope"], 2),
+        (["run", "echo", "--db", "/"], 1),
+        (["run", "echo", "--db", "workflows/flows.py"], 1),
+        (["run", "echo", "--db", "/dev/null/wfe.db"], 1),
+        (["executions", "show", "nope"], 3),
+        (["executions", "show", ""], 2),
+        (["executions", "list", "--db", "workflows/flows.py"], 1),
+        (["step", "succeed", "nope"], 2),
+        (["step", "fail", "echo:nope:echo:invoke", "--error", "x"], 3),
+        (["workflows", "show", "nope"], 3),
+        (["workflows", "list", "--app", "nope.py"], 2),
+    ],
+    ids=str,
+)
+def test_every_failure_is_one_json_document_and_its_exit_code(
+    flows: Project, arguments: list[str], code: int
+) -> None:
+    ended = flows.wfe(*arguments, "-o", "json")
+    assert ended.code == code
+    assert ended.document["ok"] is False
+    assert ended.document["error"]["message"]
+    assert "Traceback" not in ended.err
+    plain = flows.wfe(*arguments)
+    assert (plain.code, plain.out) == (code, "")
+    assert "error: " in plain.err
+
+
+def test_what_stands_in_the_place_of_a_database_is_left_as_it_is(flows: Project) -> None:
+    before = (flows.root / "workflows/flows.py").read_bytes()
+    flows.wfe("run", "echo", "-i", "1", "--db", "workflows/flows.py")
+    assert (flows.root / "workflows/flows.py").read_bytes() == before
+
+
+def test_a_module_with_a_syntax_error_is_told_with_its_line_and_the_others_run(
+    flows: Project,
+) -> None:
+    flows.write("workflows/broken.py", "def f(:\n")
+    assert flows.wfe("run", "echo", "-i", "1").code == 0
+    ended = flows.wfe("run", "broken")
+    assert ended.code == 2
+    assert "workflows/broken.py:1: SyntaxError: invalid syntax" in ended.err
+    assert "def f(:" in ended.err
+    assert "Traceback" not in ended.err
+    assert not (flows.wfe("run", "broken", "-o", "json").document["ok"])
+
+
+def test_what_a_module_prints_while_it_loads_stays_out_of_stdout(flows: Project) -> None:
+    flows.write("workflows/noisy.py", "print('loading')")
+    assert flows.wfe("run", "echo", "-i", "1").out == "1\n"
+
+
+def test_an_internal_error_says_so_in_one_line_and_shows_where_only_on_request(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wfe.cli.session.load", lambda flags: 1 // 0)
+    ended = project.wfe("executions", "list", "-o", "json")
+    assert ended.code == 1
+    assert ended.document["error"]["code"] == "internal"
+    assert "Traceback" not in ended.err
+    monkeypatch.setenv("WFE_DEBUG", "1")
+    assert "Traceback" in project.wfe("executions", "list").err
+
+
+def test_a_reader_that_goes_away_ends_a_command_without_a_word(flows: Project) -> None:
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    flows.wfe("run", "echo", "-i", "1")
+    kept, errors = (sys.stdout, sys.stderr), io.StringIO()
+    sys.stdout, sys.stderr = Closed(), errors
+    try:
+        code = main(["executions", "list"])
+    finally:
+        sys.stdout, sys.stderr = kept
+    assert (code, errors.getvalue()) == (141, "")
+
+
+def test_help_lists_every_exit_code(project: Project) -> None:
+    lines = project.wfe("help", "exit-codes").out.splitlines()
+    assert [int(line.split()[0]) for line in lines] == sorted(ExitCode)
+    assert set(MEANINGS) == set(ExitCode)
+
+
+def test_help_explains_keys_and_names_its_topics(project: Project) -> None:
+    assert "order:tx1:charge:invoke" in project.wfe("help", "keys").out
+    assert "exit-codes, keys" in project.wfe("help").out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["executions"], ["step"], ["workflows"], ["--help"], ["run", "--help"]],
+    ids=" ".join,
+)
+def test_a_group_alone_prints_its_help(project: Project, arguments: list[str]) -> None:
+    ended = project.wfe(*arguments)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.startswith("Usage: wfe")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (["list", "-o", "json"], True),
+        (["list", "-ojson"], True),
+        (["list", "--output", "json"], True),
+        (["list", "--output=json"], True),
+        (["list", "-o", "jsonl"], False),
+        (["list", "-o"], False),
+        (["show", "--", "-ojson"], False),
+    ],
+)
+def test_json_is_recognised_before_arguments_are_understood(
+    arguments: list[str], wanted: bool
+) -> None:
+    assert app.wants_json(arguments) is wanted
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [("exec", "executions"), ("executions l", "list"), ("run --un", "--until")],
+)
+def test_shells_complete_commands_and_options(
+    project: Project, monkeypatch: pytest.MonkeyPatch, typed: str, offered: str
+) -> None:
+    monkeypatch.setenv("_WFE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"wfe {typed}")
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split())))
+    assert project.wfe().lines == [offered]
+
+
+def test_flags_may_stand_before_the_command(flows: Project) -> None:
+    flows.wfe("--db", "other.db", "run", "echo", "-i", "1", "--tx", "t1")
+    assert (flows.root / "other.db").exists()
+    assert flows.wfe("--db", "other.db", "executions", "list", "-o", "key").out == "echo:t1\n"
+    assert flows.wfe("--db", "no.db", "executions", "list", "--db", "other.db", "-o", "key").lines
+
+
+def test_without_workflows_the_way_to_name_some_is_told(project: Project) -> None:
+    (project.root / "workflows").rmdir()
+    ended = project.wfe("run", "order")
+    assert ended.code == 3
+    assert "name a file, folder or module with --app" in ended.err
+    assert "--app" in project.wfe("workflows", "list").err
+
+
+def test_an_unknown_setting_is_refused_with_a_near_one(project: Project) -> None:
+    project.write("wfe.toml", "databse = 'x'")
+    ended = project.wfe("executions", "list", "-o", "json")
+    assert ended.code == 2
+    assert "there is no setting 'databse'" in json.loads(ended.out)["error"]["message"]

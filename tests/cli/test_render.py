@@ -1,0 +1,208 @@
+"""What a person sees: every width, every terminal, data as it is."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from wfe.cli import tree
+from wfe.cli.render import Screen
+from wfe.model import (
+    Action,
+    ErrorRecord,
+    Execution,
+    ExecutionState,
+    Flow,
+    Head,
+    StepOptions,
+    StepRecord,
+    StepSpec,
+    StepState,
+    StepStatus,
+)
+
+START = datetime(2026, 11, 30, 8, 0, tzinfo=UTC)
+NOW = START + timedelta(seconds=12)
+WIDTHS = [40, 60, 100, 160]
+
+
+def execution(*records: StepRecord, guards: dict[str, bool] | None = None) -> Execution:
+    """Of a flow of four stages: [reserve, charge], wrap (when gift), approve, ship."""
+    stages = (("reserve", "charge"), ("wrap",), ("approve",), ("ship",))
+    steps = {
+        name: StepSpec(
+            name=name,
+            stage=number,
+            guards=("gift",) if name == "wrap" else (),
+            options=StepOptions(max_retries=3 if name == "charge" else 0),
+        )
+        for number, stage in enumerate(stages)
+        for name in stage
+    }
+    head = Head(
+        execution_id="wf_exec_1",
+        workflow_id="order",
+        transaction_id="rocket:x",
+        run_id="01",
+        state=ExecutionState.INVOKING,
+        created_at=START,
+        updated_at=START,
+        started_at=START,
+        guards=guards or {},
+    )
+    return Execution(Flow(workflow_id="order", stages=stages, steps=steps), head, steps=records)
+
+
+def record(name: str, invoke: StepState = StepState.DONE, **fields: Any) -> StepRecord:
+    given = {"started_at": START, "ended_at": START + timedelta(seconds=2), **fields}
+    if invoke is StepState.INVOKING:
+        given["ended_at"] = None
+    return StepRecord(name=name, stage=0, invoke=invoke, **given)
+
+
+def drawn(item: Execution, width: int = 100, encoding: str = "utf-8", **flags: Any) -> list[str]:
+    screen = Screen(Terminal(encoding), colors=False, width=width)
+    lines = screen.steps(tree.rows(item, NOW, flags.get("progress")))
+    return [line.plain for line in lines]
+
+
+class Terminal(io.TextIOWrapper):
+    """A stream that remembers what was written to it."""
+
+    def __init__(self, encoding: str = "utf-8") -> None:
+        self._content = io.BytesIO()
+        super().__init__(self._content, encoding=encoding, errors="backslashreplace")
+
+    def written(self) -> str:
+        self.flush()
+        return self._content.getvalue().decode(self.encoding)
+
+
+def test_parallel_steps_are_bracketed_and_guarded_ones_indented_with_their_condition() -> None:
+    assert drawn(execution(record("reserve"))) == [
+        " ┌ reserve ✓ done        2.0s",
+        " └ charge  · not_started",
+        "     wrap  · not_started       when gift",
+        "   approve · not_started",
+        "   ship    · not_started",
+    ]
+
+
+def test_every_state_has_a_symbol_and_a_word() -> None:
+    waiting = record("approve", StepState.INVOKING, awaiting=True)
+    retrying = record(
+        "charge",
+        StepState.INVOKING,
+        invoke_status=StepStatus.TEMP_FAILURE,
+        attempts=2,
+        retry_at=NOW + timedelta(seconds=3),
+        error=ErrorRecord(
+            action="charge", handler_type=Action.INVOKE, name="IOError", message="gone\naway"
+        ),
+    )
+    lines = drawn(
+        execution(
+            record("reserve", StepState.INVOKING, running=True),
+            retrying,
+            record("wrap", StepState.SKIPPED),
+            waiting,
+            guards={"gift": False},
+        ),
+        progress={"reserve": tree.Progress(0.4, "loading")},
+    )
+    assert lines == [
+        " ┌ reserve ▸ running     12s  40% loading",
+        r" └ charge  ↻ retrying    12s  attempt 2 of 4 · again in 3.0s · IOError: gone\naway",
+        "     wrap  ○ skipped          when gift: no",
+        "   approve ● waiting     12s",
+        "   ship    · not_started",
+    ]
+
+
+def test_an_undone_step_shows_that_it_was_done_and_how_it_was_undone() -> None:
+    undone: dict[str, Any] = {
+        "compensate": StepState.REVERTED,
+        "last_attempt_at": START + timedelta(seconds=5),
+        "undone_at": START + timedelta(seconds=6),
+    }
+    failed = record(
+        "charge",
+        StepState.FAILED,
+        compensate=StepState.COMPENSATING,
+        running=True,
+        last_attempt_at=START + timedelta(seconds=9),
+        error=ErrorRecord(
+            action="charge", handler_type=Action.INVOKE, name="Declined", message="no money"
+        ),
+    )
+    assert drawn(execution(record("reserve", **undone), failed))[:2] == [
+        " ┌ reserve ✓ done        2.0s ↺ reverted     1.0s",
+        " └ charge  ✗ failed      2.0s ◂ compensating 3.0s  Declined: no money",
+    ]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_line_of_a_tree_is_longer_than_the_terminal(width: int) -> None:
+    long = ErrorRecord(
+        action="charge", handler_type=Action.INVOKE, name="E", message="a long story " * 20
+    )
+    item = execution(record("reserve"), record("charge", StepState.FAILED, error=long))
+    lines = drawn(item, width)
+    assert all(cell_len(line) <= width for line in lines)
+    assert any("E: a long story" in line for line in lines)
+
+
+def test_a_terminal_that_knows_ascii_only_gets_ascii() -> None:
+    lines = drawn(execution(record("reserve")), encoding="ascii")
+    assert lines[0] == " | reserve + done        2.0s"
+    assert all(line.isascii() for line in lines)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_keys_stand_in_a_table_whole_and_as_they_are(width: int) -> None:
+    keys = ["order:rocket:x:invoke", "w:[/b] [bold]:x", "w:" + "x" * 300, "w:é👨‍👩‍👧שלום"]
+    stream = Terminal()
+    screen = Screen(stream, colors=True, width=width)
+    screen.table(["STATUS", "KEY"], [[screen.state("done"), screen.text(key)] for key in keys])
+    lines = stream.written().split("\n")
+    for key, line in zip(keys, lines[1:], strict=False):
+        assert line.endswith(key)
+
+
+def test_without_colours_nothing_but_text_is_written() -> None:
+    stream = Terminal()
+    screen = Screen(stream, colors=False, width=60)
+    screen.title("order:rocket:x")
+    screen.line(screen.state("failed"))
+    assert stream.written() == "order:rocket:x\n✗ failed\n"
+
+
+def test_control_characters_in_data_do_not_reach_the_terminal() -> None:
+    stream = Terminal()
+    screen = Screen(stream, colors=False, width=60)
+    screen.line(screen.text("a\x1b]0;title\x07b\nc"))
+    assert stream.written() == "a\\x1b]0;title\\x07b\\nc\n"
+
+
+def test_of_a_tree_that_is_too_tall_the_part_under_way_is_shown() -> None:
+    names = [f"s{number}" for number in range(500)]
+    flow = Flow(
+        workflow_id="long",
+        stages=tuple((name,) for name in names),
+        steps={name: StepSpec(name=name, stage=number) for number, name in enumerate(names)},
+    )
+    item = execution()
+    records = [record(name) for name in names[:300]]
+    tall = Execution(
+        flow, item.head, steps=[*records, record("s300", StepState.INVOKING, running=True)]
+    )
+    part = tree.part(tree.rows(tall, NOW), 20)
+    assert "s300" in [row.step for row in part.rows]
+    assert (len(part.rows), part.before + len(part.rows) + part.after) == (18, 500)
+    lines = Screen(Terminal(), colors=False, width=60).part(part)
+    assert len(lines) == 20
+    assert lines[0].plain == f" … {part.before} before"

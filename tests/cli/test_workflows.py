@@ -1,0 +1,73 @@
+"""`wfe workflows`: what was found, where it is, and what did not load."""
+
+from __future__ import annotations
+
+from tests.project import Project
+
+
+def test_a_pipe_gets_name_steps_place_and_description(flows: Project) -> None:
+    lines = [line.split("\t") for line in flows.wfe("workflows", "list").lines]
+    assert [line[0] for line in lines] == [
+        "echo",
+        "late",
+        "order",
+        "publish",
+        "two-answers",
+        "wall",
+    ]
+    (order,) = [line for line in lines if line[0] == "order"]
+    assert order[1] == "4"
+    assert order[2].startswith("workflows/flows.py:")
+    assert order[3] == "Reserve, charge, ship."
+
+
+def test_what_does_not_load_is_told_the_others_are_listed_and_it_ends_with_2(
+    flows: Project,
+) -> None:
+    flows.write("workflows/broken.py", "import nowhere")
+    ended = flows.wfe("workflows", "list", "-o", "key")
+    assert ended.code == 2
+    assert "order" in ended.lines
+    assert "workflows/broken.py:1: ModuleNotFoundError: No module named 'nowhere'" in ended.err
+    document = flows.wfe("workflows", "list", "-o", "json").document
+    assert document["error"]["code"] == "module_failed"
+    assert "order" in [workflow["key"] for workflow in document["workflows"]]
+
+
+def test_two_definitions_of_one_name_end_with_2_and_both_places(flows: Project) -> None:
+    flows.write(
+        "workflows/again.py",
+        """
+        from wfe import step, workflow
+
+        @step
+        def other() -> None: ...
+
+        @workflow("order")
+        def order():
+            other()
+        """,
+    )
+    for command in (["run", "order", "-p", "gift=true"], ["workflows", "list"]):
+        ended = flows.wfe(*command)
+        assert ended.code == 2
+        assert "workflows/again.py:7" in ended.err
+        assert "workflows/flows.py:" in ended.err
+    assert not flows.db.exists()
+    assert flows.wfe("run", "workflows/flows.py:order", "-p", "gift=true").code == 0
+
+
+def test_show_gives_steps_options_input_and_place(flows: Project) -> None:
+    document = flows.wfe("workflows", "show", "order", "-o", "json").document
+    assert document["stages"] == [["reserve", "charge"], ["wrap"], ["ship"]]
+    assert document["steps"]["charge"]["options"] == {"max_retries": 1}
+    assert document["steps"]["charge"]["has_compensation"] is True
+    assert document["steps"]["wrap"]["when"] == ["gift"]
+    assert document["input"]["type"] == "object"
+    assert document["source"].startswith(str(flows.root / "workflows/flows.py") + ":")
+
+
+def test_show_in_a_pipe_is_tab_separated(flows: Project) -> None:
+    lines = [line.split("\t") for line in flows.wfe("workflows", "show", "order").lines]
+    assert ["key", "order"] in lines
+    assert [line[1] for line in lines if line[0] == "step"] == ["reserve", "charge", "wrap", "ship"]

@@ -1,0 +1,113 @@
+"""A project in a temporary folder, and `wfe` in it: in this process, or as the installed command."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from wfe.cli import main
+
+#: The installed command.
+WFE = str(Path(sys.executable).with_name("wfe"))
+
+
+class Ended(NamedTuple):
+    """What a command left."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """The one JSON document on stdout."""
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines on stdout, split where a line ends and nowhere else."""
+        return self.out.split("\n")[:-1]
+
+
+class Project:
+    """A folder with workflows."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.db = root / ".wfe" / "wfe.db"
+
+    def write(self, name: str, content: str) -> Path:
+        """A file in it; the content is dedented."""
+        file = self.root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(textwrap.dedent(content))
+        return file
+
+    def wfe(self, *arguments: str, stdin: bytes = b"") -> Ended:
+        """Run a command in this process, its output in pipes."""
+        out, err = io.BytesIO(), io.BytesIO()
+        with _streams(stdin, out, err):
+            code = main(arguments)
+        return Ended(code, out.getvalue().decode(), err.getvalue().decode())
+
+    def execute(self, *arguments: str, **environ: str) -> Ended:
+        """Run the installed command, its output in pipes."""
+        ended = subprocess.run(
+            [WFE, *arguments],
+            cwd=self.root,
+            env={**os.environ, **environ},
+            capture_output=True,
+            check=False,
+            timeout=30,
+        )
+        return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
+
+
+@contextlib.contextmanager
+def _streams(stdin: bytes, out: io.BytesIO, err: io.BytesIO) -> Iterator[None]:
+    streams = {
+        "stdin": io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"),
+        "stdout": io.TextIOWrapper(out, encoding="utf-8", write_through=True),
+        "stderr": io.TextIOWrapper(err, encoding="utf-8", write_through=True),
+    }
+    kept = {name: getattr(sys, name) for name in streams}
+    for name, stream in streams.items():
+        setattr(sys, name, stream)
+    try:
+        yield
+    finally:
+        for name, stream in kept.items():
+            streams[name].detach()
+            setattr(sys, name, stream)
+
+
+@contextlib.contextmanager
+def project_in(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    """The project is the current folder, and nothing in the environment speaks to `wfe`. What it
+    brings into this process is forgotten at the end."""
+    for variable in (*(v for v in os.environ if v.startswith("WFE_")), "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(variable, raising=False)
+    (root / "workflows").mkdir()
+    monkeypatch.chdir(root)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    try:
+        yield Project(root)
+    finally:
+        places = {name: _places(module) for name, module in list(sys.modules.items())}
+        for name in [name for name, found in places.items() if str(root) in found]:
+            del sys.modules[name]
+
+
+def _places(module: object) -> str:
+    return f"{getattr(module, '__file__', None)} {list(getattr(module, '__path__', ()))}"

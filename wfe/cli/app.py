@@ -1,0 +1,125 @@
+"""The whole command line: its groups of commands, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+
+from wfe.cli.command import Group, print_help, root
+from wfe.cli.exit_codes import ExitCode
+from wfe.cli.failures import Failure, debugging
+from wfe.cli.session import colors_by_default
+
+app = typer.Typer(
+    cls=Group,
+    help="Run workflows that undo themselves, and see what became of them.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def _root(
+    ctx: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    if version:
+        from importlib.metadata import version as installed
+
+        print(f"wfe {installed('wfe')}")
+        raise typer.Exit
+    print_help(ctx)
+
+
+root(app, _root)
+
+#: Command or group → the module it is in.
+_MODULES = {
+    "run": "wfe.cli.run",
+    "executions": "wfe.cli.executions",
+    "step": "wfe.cli.step",
+    "workflows": "wfe.cli.workflows",
+    "help": "wfe.cli.topics",
+}
+
+
+class _Commands(Mapping[str, Any]):
+    """Commands by name, each made when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        made = typer.main.get_command(import_module(_MODULES[name]).app)
+        made.name = name
+        return made
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_MODULES)
+
+    def __len__(self) -> int:
+        return len(_MODULES)
+
+
+def whole() -> Any:
+    """The command line as one command."""
+    made: Any = typer.main.get_command(app)
+    made.commands = _Commands()
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit code. No error leaves this function."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    _tolerate_any_text()
+    try:
+        code = whole().main(arguments, "wfe", standalone_mode=False)
+        return int(code or ExitCode.OK)
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else ExitCode.ERROR
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except BaseException as error:
+        if debugging():
+            import traceback
+
+            traceback.print_exc()
+        return _fail(_failure(error), as_json=wants_json(arguments))
+
+
+def _failure(error: BaseException) -> Failure:
+    if isinstance(error, typer.TyperException):
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context is not None else "wfe"
+        message = error.format_message()
+        return Failure(message, code="usage", exit_code=error.exit_code, hint=f"See: {path} --help")
+    return Failure.of(error)
+
+
+def _fail(failure: Failure, *, as_json: bool) -> int:
+    if as_json:
+        from wfe.cli.output import print_json
+
+        print_json(failure.document())
+    failure.tell(color=colors_by_default(sys.stderr))
+    return failure.exit_code
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether `-o json` is among the arguments; they may be such as no command understands."""
+    for index, argument in enumerate(arguments):
+        if argument == "--":
+            return False
+        if argument in ("-o", "--output") and list(arguments[index + 1 : index + 2]) == ["json"]:
+            return True
+        if argument in ("-ojson", "-o=json", "--output=json"):
+            return True
+    return False
+
+
+def _tolerate_any_text() -> None:
+    """What a terminal cannot show is written as an escape, instead of ending the command."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")

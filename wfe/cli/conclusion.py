@@ -1,0 +1,159 @@
+"""What a command that drove an execution prints at its end, and its exit code."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from wfe.cli import documents, exit_codes, output, report, text, tree
+from wfe.cli.exit_codes import ExitCode
+from wfe.cli.failures import Failure
+from wfe.cli.foreground import Driven, leave_running_steps
+from wfe.errors import TransactionNotFound
+from wfe.model import Action, CommandResult, Execution, ExecutionKey
+
+if TYPE_CHECKING:
+    from wfe.cli.session import Session
+
+_ENDS = {
+    ExitCode.ERROR: ("result_failed", "is done, but its result could not be computed"),
+    ExitCode.REVERTED: ("reverted", "failed; all it had done was undone"),
+    ExitCode.FAILED: ("failed", "failed, and not all could be undone"),
+    ExitCode.TIMED_OUT: ("timed_out", "ran out of time; all it had done was undone"),
+    ExitCode.CANCELLED: ("cancelled", "was cancelled; all it had done was undone"),
+}
+
+
+def conclude(
+    session: Session, driven: Driven, *, is_answer: bool = False, quiet: bool = False
+) -> int:
+    """Print what came of it. `is_answer`: an answer was accepted, which is what counts. `quiet`:
+    stdout is taken by something else."""
+    if driven.result is None or driven.signal is not None:
+        return _left(session, driven)
+    execution = _accepted(driven.result)
+    came_to = exit_codes.of_run(execution)
+    failure = _failure(session, execution, came_to)
+    if not quiet:
+        _print(session, execution, failure)
+    _tell(session, execution, failure)
+    return exit_codes.of_answer(execution) if is_answer else came_to
+
+
+def stored(session: Session, driven: Driven) -> int:
+    """The execution was accepted, and another process is to drive it."""
+    if driven.result is None or driven.signal is not None:
+        return _left(session, driven)
+    execution = _accepted(driven.result)
+    if session.output == "json":
+        output.print_json({"ok": True, **documents.outcome(execution)})
+    else:
+        output.write_line(str(execution.head.key))
+    return ExitCode.OK
+
+
+def _accepted(result: CommandResult) -> Execution:
+    acknowledgement, execution = result.acknowledgement, result.execution
+    if not acknowledgement.accepted or execution is None:
+        raise acknowledgement.reason or TransactionNotFound(
+            acknowledgement.workflow_id, acknowledgement.transaction_id
+        )
+    return execution
+
+
+def _failure(session: Session, execution: Execution, code: ExitCode) -> Failure | None:
+    if code not in _ENDS:
+        return None
+    key = str(execution.head.key)
+    name, what = _ENDS[code]
+    cause = next(iter(execution.errors()), None)
+    undo = next(iter(execution.errors(Action.COMPENSATE)), None)
+    sentences = [f"{key} {what}."]
+    for record, kind in ((cause, "Step"), (undo, "The undo of step")):
+        if record is not None:
+            label = f"{record.name}: " if record.name else ""
+            where = f"{kind} {record.action!r}: " if record.action else ""
+            sentences.append(f"{where}{label}{record.message}")
+    worst = undo or cause
+    return Failure(
+        " ".join(sentences),
+        code=name,
+        exit_code=code,
+        hint=f"See: {session.command('executions', 'show', key)}",
+        key=key,
+        details=report.frames(worst) if worst is not None else "",
+    )
+
+
+def _print(session: Session, execution: Execution, failure: Failure | None) -> None:
+    """To stdout: the document, the key, or the result alone; the waiting keys where there is none."""
+    if session.output == "json":
+        document = documents.outcome(execution)
+        head = failure.document() if failure is not None else {"ok": True}
+        output.print_json({**head, **document})
+    elif session.output == "key":
+        output.write_line(str(execution.head.key))
+    elif str(execution.head.state) == "done" and failure is None:
+        _print_result(execution)
+    elif not sys.stdout.isatty():
+        for key in tree.waiting_keys(execution):
+            output.write_line(str(key))
+
+
+def _print_result(execution: Execution) -> None:
+    import msgspec
+
+    value = execution.result or b"null"
+    if value == b"null" and sys.stdout.isatty():
+        return
+    output.print_json(msgspec.Raw(value))
+
+
+def _tell(session: Session, execution: Execution, failure: Failure | None) -> None:
+    """To stderr: what a person has to know or do now."""
+    if failure is not None:
+        failure.tell(color=session.colors(sys.stderr))
+        return
+    keys = tree.waiting_keys(execution)
+    if keys:
+        print(f"{execution.head.key} waits for an answer:", file=sys.stderr)
+    for key in keys:
+        for line in report.answers(session, key):
+            print(f"  {text.safe(line)}", file=sys.stderr)
+
+
+def _left(session: Session, driven: Driven) -> int:
+    """The command ended before the execution did, or at the same moment."""
+    code = ExitCode.WAITING if driven.signal is None else ExitCode(128 + driven.signal)
+    name, why = "not_finished", "No longer watched"
+    if driven.signal is not None:
+        name, why = "interrupted", f"Interrupted ({signal.Signals(driven.signal).name})"
+    failure = Failure(f"{why}: nothing had begun.", code=name, exit_code=code)
+    if driven.key is not None:
+        end = _final_state(session, driven.key)
+        failure = Failure(
+            f"{why}: {driven.key} is {end or 'not finished'}.",
+            code=name,
+            exit_code=code,
+            hint=_go_on(session, driven.key, is_over=end is not None),
+            key=str(driven.key),
+        )
+    if session.output == "json":
+        output.print_json(failure.document())
+    failure.tell(color=session.colors(sys.stderr))
+    leave_running_steps(code)
+    return code
+
+
+def _final_state(session: Session, key: ExecutionKey) -> str | None:
+    with session.reader() as reader:
+        execution = reader.load(key) if reader is not None else None
+    return str(execution.head.state) if execution is not None and execution.head.is_final else None
+
+
+def _go_on(session: Session, key: ExecutionKey, *, is_over: bool) -> str:
+    if is_over:
+        return f"See: {session.command('executions', 'show', str(key))}"
+    command = session.command("run", key.workflow_id, "--tx", key.transaction_id)
+    return f"It goes on where it was with: {command}"

@@ -1,0 +1,101 @@
+"""Errors → one sentence, the way out, an exit code; and one JSON document where JSON was asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from wfe.cli import text
+from wfe.cli.exit_codes import ExitCode
+from wfe.errors import MalformedKey, ModuleFailed, StoreError, WfeError
+
+
+class Failure:
+    """What a command ends with when an error ends it."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str = "error",
+        exit_code: int = ExitCode.ERROR,
+        hint: str = "",
+        key: str | None = None,
+        details: str = "",
+    ) -> None:
+        self.message = message
+        self.code = code
+        self.exit_code = int(exit_code)
+        self.hint = hint
+        #: The execution or step that it is about.
+        self.key = key
+        #: More lines for a person: a user's own frames.
+        self.details = details
+
+    @classmethod
+    def of(cls, error: BaseException) -> Failure:
+        """For any error; one that is not ours counts as internal, and says so."""
+        if isinstance(error, WfeError):
+            return cls(
+                _located(error),
+                code=error.code,
+                exit_code=error.exit_code,
+                hint=error.hint or _hint(error),
+                key=_key(error),
+                details=error.report if isinstance(error, ModuleFailed) else "",
+            )
+        if isinstance(error, OSError) and error.filename is not None:
+            return cls(f"{error.filename}: {error.strerror}.", code="os")
+        return cls(
+            f"Unexpected internal error: {type(error).__name__}: {error}",
+            code="internal",
+            hint="Set WFE_DEBUG=1 to see where, and report it.",
+        )
+
+    def document(self) -> dict[str, Any]:
+        """What `-o json` prints instead of a result."""
+        error = {"code": self.code, "message": self.message, "hint": self.hint, "key": self.key}
+        return {"ok": False, "error": error}
+
+    def tell(self, *, color: bool) -> None:
+        """Write it to stderr."""
+        label = "\x1b[1;31merror:\x1b[0m" if color else "error:"
+        lines = [f"{label} {text.safe(self.message)}"]
+        if self.details:
+            lines.append(text.safe_lines(self.details))
+        if self.hint:
+            lines.append(f"  {text.safe(self.hint)}")
+        print("\n".join(lines), file=sys.stderr)
+
+
+def debugging() -> bool:
+    """Whether tracebacks of our own are wanted."""
+    return bool(os.environ.get("WFE_DEBUG"))
+
+
+def _located(error: WfeError) -> str:
+    file, line = getattr(error, "file", None), getattr(error, "line", None)
+    is_told = not file or file in error.message
+    return error.message if is_told else f"{file}:{line}: {error.message}"
+
+
+def _key(error: WfeError) -> str | None:
+    if isinstance(error, MalformedKey):
+        return error.key
+    parts = [getattr(error, name, None) for name in ("workflow_id", "transaction_id", "step")]
+    known = [str(part) for part in parts[: parts.index(None) if None in parts else None]]
+    return ":".join(known) or None
+
+
+def _hint(error: WfeError) -> str:
+    """The command that helps, where the error names none itself."""
+    match error.code:
+        case "workflow_not_found":
+            return "List what there is with: wfe workflows list"
+        case "store_busy":
+            return "Another process holds the database; try again."
+        case _ if isinstance(error, StoreError):
+            return "Choose another file with --db PATH or WFE_DB."
+        case _:
+            return "See: wfe --help"

@@ -1,0 +1,209 @@
+"""Driving an execution in the foreground: an engine for as long as one command takes.
+
+The first INT or TERM claims nothing new and lets running steps end (`grace`); the second leaves at
+once. The database is whole at every instant, so nothing has to be tidied.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from types import FrameType
+from typing import NamedTuple
+
+from wfe.cli.capture import stdout_kept
+from wfe.cli.live import Watcher
+from wfe.cli.session import Session
+from wfe.discover import Catalog
+from wfe.errors import EngineClosed, WfeError
+from wfe.model import CommandResult, Event, ExecutionKey, Recording, StepKey
+from wfe.runtime.engine import Engine
+from wfe.store.sqlite import SQLiteStore
+
+#: Seconds between two looks at the execution while it moves.
+_PACE = 0.1
+
+Command = Callable[[Engine, Callable[[Event], None]], Awaitable[CommandResult]]
+
+
+class Driven(NamedTuple):
+    """What driving led to."""
+
+    #: What the command returned; None where it was left before it did.
+    result: CommandResult | None
+    #: The execution, as soon as something happened to it.
+    key: ExecutionKey | None
+    #: The signal that ended it.
+    signal: int | None
+
+
+def drive(
+    session: Session,
+    catalog: Catalog,
+    command: Command,
+    watcher: Watcher,
+    *,
+    key: ExecutionKey | None = None,
+    timeout: float | None = None,
+) -> Driven:
+    """Run `command` on an engine until it returns, a signal arrives, or `timeout` seconds are over.
+    `key` names the execution where that is known before anything happens to it.
+
+    Raises:
+        WfeError: what the command, or opening the database, raises.
+    """
+    gc.enable()  # which a command that only reads does without
+    sys.setswitchinterval(0.001)  # a commit beside a busy thread waits that long for the GIL
+    with stdout_kept(), watcher.running(), _log_shown(watcher):
+        return asyncio.run(_drive(session, catalog, command, watcher, key, timeout))
+
+
+async def _drive(
+    session: Session,
+    catalog: Catalog,
+    command: Command,
+    watcher: Watcher,
+    key: ExecutionKey | None,
+    patience: float | None,
+) -> Driven:
+    config = session.config
+    store = SQLiteStore(config.db, synchronous=config.synchronous, busy_timeout=config.busy_timeout)
+    engine = Engine(
+        store=store,
+        registry=catalog.registry,
+        recording=Recording.EVERY_STEP,
+        retention_time=config.retention,
+    )
+    with _Interrupts(watcher.leave) as interrupts:
+        await engine.start()
+        view = _View(engine, watcher, key)
+        working = asyncio.ensure_future(command(engine, view.on_event))
+        others = asyncio.create_task(view.keep()), asyncio.create_task(interrupts.arrived.wait())
+        try:
+            await asyncio.wait(
+                {working, others[1]}, timeout=patience, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            closing = asyncio.ensure_future(engine.shutdown(grace=config.grace))
+            if not working.done():
+                await _say_why_it_takes_long(closing, watcher)
+            await closing
+            for task in others:
+                task.cancel()
+            await asyncio.gather(working, *others, return_exceptions=True)
+        result = working.result()
+        if isinstance(result.acknowledgement.reason, EngineClosed):
+            return Driven(None, view.key, interrupts.signal)
+        if result.execution is not None:
+            watcher.on_change(result.execution)
+        return Driven(result, view.key, interrupts.signal)
+
+
+async def _say_why_it_takes_long(closing: asyncio.Future[None], watcher: Watcher) -> None:
+    await asyncio.wait({closing}, timeout=_PACE)
+    if not closing.done():
+        watcher.say("Stopping: running steps may end first. Ctrl-C leaves at once.")
+
+
+class _View:
+    """Keeps a watcher's picture of the execution up to date."""
+
+    def __init__(self, engine: Engine, watcher: Watcher, key: ExecutionKey | None) -> None:
+        self._engine = engine
+        self._watcher = watcher
+        self._changed = asyncio.Event()
+        self.key = key
+        if key is not None:
+            self._changed.set()
+
+    def on_event(self, event: Event) -> None:
+        if self.key is None:
+            self.key = ExecutionKey(event.workflow_id, event.transaction_id)
+        self._watcher.on_event(event)
+        self._changed.set()
+
+    async def keep(self) -> None:
+        """Look at the execution whenever something has happened to it."""
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            assert self.key is not None
+            with contextlib.suppress(WfeError):  # it is not there yet, or the store is busy
+                self._watcher.on_change(
+                    await self._engine.get_running_transaction(
+                        self.key.workflow_id, self.key.transaction_id
+                    )
+                )
+            await asyncio.sleep(_PACE)
+
+
+class _Interrupts:
+    """INT and TERM, while the context lasts."""
+
+    def __init__(self, leave: Callable[[], None]) -> None:
+        self._leave = leave
+        self._loop = asyncio.get_running_loop()
+        self._previous: dict[int, signal.Handlers | Callable[..., object] | int | None] = {}
+        self.arrived = asyncio.Event()
+        #: The first that arrived.
+        self.signal: int | None = None
+
+    def __enter__(self) -> _Interrupts:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._previous[number] = signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self.signal is None:
+            self.signal = number
+            self._loop.call_soon_threadsafe(self.arrived.set)
+            return
+        self._leave()
+        os._exit(128 + number)
+
+
+def leave_running_steps(exit_code: int) -> None:
+    """End the process here where steps still run in threads, which Python would wait for."""
+    threads = [thread for thread in threading.enumerate() if thread.name.startswith("wfe-step")]
+    for thread in threads:
+        thread.join(0.1)  # one that is idle ends by itself
+    if any(thread.is_alive() for thread in threads):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(exit_code)
+
+
+@contextlib.contextmanager
+def _log_shown(watcher: Watcher) -> Iterator[None]:
+    """Let what steps log reach the person who watches."""
+    handler = _ToWatcher(watcher)
+    logger = logging.getLogger("wfe")
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+class _ToWatcher(logging.Handler):
+    def __init__(self, watcher: Watcher) -> None:
+        super().__init__()
+        self._watcher = watcher
+
+    def emit(self, record: logging.LogRecord) -> None:
+        key = getattr(record, "idempotency_key", None)
+        self._watcher.on_log(StepKey.parse(key) if key else None, self.format(record))

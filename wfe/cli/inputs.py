@@ -1,0 +1,123 @@
+"""What a person types → values: JSON, parameters, moments. Every mistake is a UsageError."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from wfe.config import duration
+from wfe.errors import UsageError
+
+
+def workflow_input(json: str | None, parameters: Sequence[str]) -> Any:
+    """The input that `-i` and `-p` say together; parameters go into the object that -i gives.
+    NOT_GIVEN where neither is given."""
+    from wfe.authoring.responses import NOT_GIVEN
+
+    value: Any = NOT_GIVEN if json is None else json_value(json, "--input")
+    if not parameters:
+        return value
+    if value is NOT_GIVEN:
+        value = {}
+    if not isinstance(value, dict):
+        raise UsageError("-p sets a key of an object, but --input is none.")
+    for parameter in parameters:
+        _set(value, parameter)
+    return value
+
+
+def json_value(text: str, flag: str) -> Any:
+    """The value of JSON text, of a file (`@file.json`) or of standard input (`-`)."""
+    if text == "-":
+        what = f"{flag} from standard input"
+        return _decode(_text(sys.stdin.buffer.read(), what, "utf-8-sig"), what)
+    if text.startswith("@"):
+        return _decode(_content(text[1:], flag), f"{flag} {text}")
+    return _decode(text, flag)
+
+
+def _set(target: dict[str, Any], parameter: str) -> None:
+    """Put `a.b=value` where it belongs."""
+    key, equals, text = parameter.partition("=")
+    if not equals or not all(parts := key.split(".")):
+        raise UsageError(f"-p {parameter!r} does not read key=value.")
+    for part in parts[:-1]:
+        target = target.setdefault(part, {})
+        if not isinstance(target, dict):
+            raise UsageError(f"-p {parameter!r} goes into {part!r}, which is no object.")
+    target[parts[-1]] = _parameter_value(text, f"-p {key}")
+
+
+def _parameter_value(text: str, flag: str) -> Any:
+    if text.startswith("@"):
+        content = _content(text[1:], flag)
+        return _decode(content, f"{flag}={text}") if text.endswith(".json") else content
+    try:
+        return _decode(text, flag)
+    except UsageError:
+        return _encodable(text, flag)
+
+
+def _content(name: str, flag: str) -> str:
+    try:
+        content = Path(name).expanduser().read_bytes()
+    except OSError as error:
+        reason = error.strerror or "it cannot be read"
+        raise UsageError(f"{flag}: cannot read {name!r}: {reason}.") from None
+    encoding = "utf-8-sig" if name.endswith(".json") else "utf-8"
+    return _text(content, f"{flag}: {name!r}", encoding)
+
+
+def _text(content: bytes, what: str, encoding: str) -> str:
+    try:
+        return content.decode(encoding)
+    except UnicodeDecodeError:
+        raise UsageError(f"{what} is no UTF-8 text.") from None
+
+
+def _encodable(text: str, flag: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{flag} is no UTF-8 text.") from None
+    return text
+
+
+def _decode(text: str, what: str) -> Any:
+    import msgspec
+
+    try:
+        return msgspec.json.decode(_encodable(text, what).encode())
+    except msgspec.DecodeError as error:
+        shown = text if len(text) <= 60 else f"{text[:57]}..."
+        hint = "Text needs quotes in JSON. Single values go with -p key=value."
+        raise UsageError(f"{what} is not JSON: {error}: {shown}", hint=hint) from None
+    except RecursionError:
+        raise UsageError(f"{what} is nested too deep.") from None
+
+
+def moment(text: str, flag: str, now: datetime) -> datetime:
+    """`2h ago`, `2h`, or an ISO date or time, which is local where it names no zone."""
+    relative = re.fullmatch(r"(\S+[smhd])(\s+ago)?", text.strip())
+    try:
+        if relative is not None:
+            return now - timedelta(seconds=duration(relative[1]))
+        return datetime.fromisoformat(text.strip()).astimezone()
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"{flag} {text!r} is no moment.", hint="Write 2h ago, 2026-11-30 or 2026-11-30T08:00Z."
+        ) from None
+
+
+def seconds(text: str | None, flag: str) -> float | None:
+    """A duration in seconds; None where none is given."""
+    if text is None:
+        return None
+    try:
+        return duration(text)
+    except ValueError as error:
+        raise UsageError(f"{flag}: {error}.") from None

@@ -1,0 +1,198 @@
+"""What a person sees while an execution is driven: a tree that moves on a terminal, lines elsewhere.
+
+Everything here goes to stderr. A watcher that cannot write (nobody reads any more) falls silent: the
+execution goes on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from wfe.cli import report, text, tree
+from wfe.cli.capture import lines_of_output
+from wfe.clock import SystemClock
+from wfe.model import Action, Event, EventKind, Execution, StepKey
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from wfe.cli.session import Session
+
+#: Lines of the screen that the tree leaves to what stands above and below it.
+_MARGIN = 4
+
+
+class Watcher(Protocol):
+    """Is told what happens, in order, and shows it."""
+
+    def running(self) -> contextlib.AbstractContextManager[None]:
+        """Show until the context ends."""
+        ...
+
+    def on_event(self, event: Event) -> None:
+        """Something has happened."""
+        ...
+
+    def on_change(self, execution: Execution) -> None:
+        """This is how the execution stands now."""
+        ...
+
+    def on_log(self, key: StepKey | None, message: str) -> None:
+        """A step, or wfe itself, has logged something."""
+        ...
+
+    def say(self, sentence: str) -> None:
+        """A sentence for the person who watches."""
+        ...
+
+    def leave(self) -> None:
+        """The process ends now: leave the terminal usable."""
+        ...
+
+
+def watcher(session: Session, *, answers: bool) -> Watcher:
+    """The one that suits stderr. `answers`: say how to answer a step as soon as it waits."""
+    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        return LiveTree(session, answers=answers)
+    return Lines(session, answers=answers)
+
+
+class _Announced:
+    """The waiting steps that the person who watches has been told of."""
+
+    def __init__(self, wanted: bool) -> None:
+        self._wanted = wanted
+        self._keys: set[StepKey] = set()
+
+    def news(self, execution: Execution) -> list[StepKey]:
+        """Those that have not been told yet; none where nobody wants to know."""
+        waiting = tree.waiting_keys(execution) if self._wanted else []
+        new = [key for key in waiting if key not in self._keys]
+        self._keys = set(waiting)
+        return new
+
+
+class Lines:
+    """One line for each event: time, kind, key, attempt, and what there is to say."""
+
+    def __init__(self, session: Session, *, answers: bool) -> None:
+        self._session = session
+        self._announced = _Announced(answers)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        yield
+
+    def on_event(self, event: Event) -> None:
+        attempt = f"attempt {event.attempt}" if event.attempt else ""
+        self._write(text.iso(event.time), str(event.kind), _key_of(event), attempt, _detail(event))
+
+    def on_change(self, execution: Execution) -> None:
+        for key in self._announced.news(execution):
+            for line in report.answers(self._session, key):
+                self._write(text.iso(SystemClock().now()), "answer", str(key), "", line)
+
+    def on_log(self, key: StepKey | None, message: str) -> None:
+        self._write(text.iso(SystemClock().now()), "log", str(key or ""), "", message)
+
+    def leave(self) -> None:
+        pass
+
+    def say(self, sentence: str) -> None:
+        self._write(text.iso(SystemClock().now()), "note", sentence)
+
+    def _write(self, *fields: str) -> None:
+        with contextlib.suppress(OSError):
+            print("\t".join(map(text.safe, fields)).rstrip("\t"), file=sys.stderr, flush=True)
+
+
+class LiveTree:
+    """The steps of the execution as a tree, redrawn as they change."""
+
+    def __init__(self, session: Session, *, answers: bool) -> None:
+        from wfe.cli.render import Screen
+
+        self._session = session
+        self._announced = _Announced(answers)
+        self._terminal = os.fdopen(
+            os.dup(sys.stderr.fileno()),
+            "w",
+            encoding=sys.stderr.encoding,
+            errors="backslashreplace",
+        )
+        self._screen = Screen(self._terminal, colors=session.colors(sys.stderr))
+        self._execution: Execution | None = None
+        self._progress: dict[str, tree.Progress] = {}
+        self._frame = 0
+        self._key = ""
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        with self._terminal, self._screen.live(self._draw), lines_of_output(self.say):
+            yield
+
+    def on_event(self, event: Event) -> None:
+        self._begin(f"{event.workflow_id}:{event.transaction_id}")
+        if event.kind is EventKind.PROGRESS and event.step is not None:
+            self._progress[event.step] = tree.Progress(event.fraction, event.message)
+        elif event.step is not None:
+            self._progress.pop(event.step, None)
+
+    def on_change(self, execution: Execution) -> None:
+        self._begin(str(execution.head.key))
+        self._execution = execution
+        for key in self._announced.news(execution):
+            self._screen.line(f"{key.step} waits for an answer:")
+            for line in report.answers(self._session, key):
+                self._screen.line(f"  {line}")
+
+    def _begin(self, key: str) -> None:
+        if not self._key:
+            self._key = key
+            self._screen.title(key)
+
+    def on_log(self, key: StepKey | None, message: str) -> None:
+        self.say(f"{key.step}: {message}" if key else message)
+
+    def leave(self) -> None:
+        with contextlib.suppress(OSError):
+            os.write(self._terminal.fileno(), b"\x1b[?25h\n")  # the cursor, which is hidden
+
+    def say(self, sentence: str) -> None:
+        self._screen.line(text.safe(sentence))
+
+    def _draw(self) -> list[Text]:
+        execution, self._frame = self._execution, self._frame + 1
+        if execution is None:
+            return []
+        self._screen.fit(os.get_terminal_size(self._terminal.fileno()))
+        now = SystemClock().now()
+        rows = tree.rows(execution, now, self._progress)
+        room = max(self._screen.height - _MARGIN, 3)
+        lines = self._screen.part(tree.part(rows, room), frame=self._frame)
+        return [*lines, self._screen.summary(execution, now)]
+
+
+def _key_of(event: Event) -> str:
+    if event.step is None:
+        return f"{event.workflow_id}:{event.transaction_id}"
+    return str(_step_key(event))
+
+
+def _step_key(event: Event) -> StepKey:
+    assert event.step is not None
+    action = event.action or Action.INVOKE
+    return StepKey(event.workflow_id, event.transaction_id, event.step, action)
+
+
+def _detail(event: Event) -> str:
+    if event.error is not None:
+        name = f"{event.error.name}: " if event.error.name else ""
+        return name + event.error.message
+    if event.kind is EventKind.PROGRESS:
+        return str(tree.Progress(event.fraction, event.message))
+    return str(event.state or event.scope or "")

@@ -1,0 +1,87 @@
+"""What goes to stdout: documents as JSON, lines of JSON, CSV, tab-separated lines, or keys.
+
+In a pipe nothing is shortened or coloured, and moments are ISO-8601 in UTC.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from wfe.cli import text
+
+#: The formats of a list; `table` and `wide` are for people on a terminal, tab-separated elsewhere.
+LIST_FORMATS = ("table", "wide", "json", "jsonl", "csv", "key")
+#: The formats of one thing.
+ONE_FORMATS = ("table", "json", "key")
+
+#: The formats of a command that drives an execution: `table` is the result alone.
+RUN_FORMATS = ("table", "json", "key")
+
+Document = Mapping[str, Any]
+
+
+def print_json(value: Any) -> None:
+    """One JSON document: indented on a terminal, on one line elsewhere."""
+    write_line(json_text(value, indent=2 if sys.stdout.isatty() else 0))
+
+
+def json_text(value: Any, *, indent: int = 0) -> str:
+    """The JSON of `value`, safe on a terminal, whatever its encoding."""
+    import msgspec
+
+    encoded = msgspec.json.encode(value, enc_hook=_encode_other)
+    if indent:
+        encoded = msgspec.json.format(encoded, indent=indent)
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return text.safe_json(encoded.decode(), ascii_only=not utf8)
+
+
+def _encode_other(value: Any) -> str:
+    return str(value)
+
+
+def write_line(line: str) -> None:
+    """`line`, as it is, on stdout."""
+    sys.stdout.write(line + "\n")
+
+
+def print_list(documents: Sequence[Document], output: str, columns: Sequence[str]) -> None:
+    """A list in any format but a table for people. `columns` are those of tab-separated lines;
+    every document has a `key`."""
+    match output:
+        case "json":
+            print_json(documents)
+        case "jsonl":
+            for document in documents:
+                write_line(json_text(document))
+        case "csv":
+            _print_csv(documents)
+        case "key":
+            for document in documents:
+                write_line(document["key"])
+        case _:
+            for document in documents:
+                print_tabbed([document[column] for column in columns])
+
+
+def print_tabbed(cells: Sequence[Any]) -> None:
+    """One line; a tab or an end of line inside a cell is written as an escape."""
+    write_line("\t".join(text.safe(_cell(cell)) for cell in cells))
+
+
+def _print_csv(documents: Sequence[Document]) -> None:
+    import csv
+
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    if documents:
+        writer.writerow(documents[0])
+    for document in documents:
+        writer.writerow([_cell(value) for value in document.values()])
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json_text(value)

@@ -1,0 +1,106 @@
+"""What surrounds one command: its settings, the flags it was given, and where its output goes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TextIO
+
+from wfe.config import Config, load
+from wfe.errors import WorkflowNotFound
+
+if TYPE_CHECKING:
+    from wfe.authoring.workflows import Workflow
+    from wfe.discover import Catalog
+    from wfe.store.contract import Reader
+
+
+class Session:
+    """Made for each command from the flags that every command has."""
+
+    def __init__(self, flags: Mapping[str, Any], output: str) -> None:
+        self.config: Config = load(flags)
+        #: `table`, `json`, …: what goes to stdout.
+        self.output = output
+        self._app = tuple(flags.get("app") or ())
+        self._db = flags.get("db")
+
+    # --- terminals -------------------------------------------------------------------------------
+
+    def colors(self, stream: TextIO) -> bool:
+        """Whether `stream` is to be coloured."""
+        if self.config.color != "auto":
+            return self.config.color == "always"
+        return colors_by_default(stream)
+
+    @property
+    def for_people(self) -> bool:
+        """Whether stdout is read by a person: a terminal, or colours were asked for by name."""
+        return sys.stdout.isatty() or self.config.color == "always"
+
+    # --- where things are ------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def reader(self) -> Iterator[Reader | None]:
+        """The store, to be read; None where there is no database yet, which is not made.
+
+        Raises:
+            StoreError: the database cannot be read.
+        """
+        if not self.config.db.exists():
+            yield None
+            return
+        from wfe.store.database import open_reader
+
+        with open_reader(self.config.db) as reader:
+            yield reader
+
+    def target(self, target: str) -> tuple[Workflow[Any, Any], Catalog]:
+        """The workflow that TARGET means. See `wfe.discover.load_target`."""
+        from wfe import discover
+
+        if not self.config.app and ":" not in target:
+            raise self._without_workflows(target)
+        with contextlib.redirect_stdout(sys.stderr):
+            found = discover.load_target(target, self.config.app, root=self.config.root)
+        self._remember(target.rpartition(":")[0])
+        return found
+
+    def catalog(self) -> Catalog:
+        """All workflows, and what did not load."""
+        from wfe import discover
+
+        with contextlib.redirect_stdout(sys.stderr):
+            return discover.load(self.config.app, root=self.config.root)
+
+    def _without_workflows(self, target: str) -> WorkflowNotFound:
+        return WorkflowNotFound(
+            target,
+            hint=f"There is no folder workflows/ in {self.config.root} or above it: "
+            "name a file, folder or module with --app.",
+        )
+
+    def _remember(self, module: str) -> None:
+        """A workflow that was named with its module is found again only with that module."""
+        if module:
+            self._app = (module,)
+
+    # --- what to type next -----------------------------------------------------------------------
+
+    def command(self, *words: str) -> str:
+        """The line that runs `wfe` with these words on the same database and modules."""
+        flags = [part for app in self._app for part in ("--app", app)]
+        flags += ["--db", self._db] if self._db else []
+        return shlex.join(["wfe", *words, *flags])
+
+
+def colors_by_default(stream: TextIO) -> bool:
+    """What the environment and the kind of stream say about colours."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"

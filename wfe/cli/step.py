@@ -1,0 +1,104 @@
+"""`wfe step`: answer a step that waits, and carry its execution on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wfe.cli.command import command, group
+from wfe.cli.output import RUN_FORMATS
+from wfe.cli.session import Session
+
+if TYPE_CHECKING:
+    from wfe.model import CommandResult, Event, StepKey
+    from wfe.runtime.engine import Engine
+
+app = group("Answer steps that wait.")
+
+Key = Annotated[str, typer.Argument(metavar="KEY", help="See: wfe help keys.")]
+
+
+@command(app, "succeed", formats=RUN_FORMATS)
+def succeed(
+    session: Session,
+    key: Key,
+    response: Annotated[
+        str | None,
+        typer.Option(
+            "--response", "-r", metavar="JSON|@FILE|-", help="The step's output; - is stdin."
+        ),
+    ] = None,
+) -> int:
+    """Say that a waiting step has succeeded, and carry the execution on until it is finished or
+    waits again.
+
+    \b
+    wfe step succeed release:2026.11:approve:invoke --response '{"by": "kim"}'
+    """
+    from wfe.cli import inputs
+
+    value = None if response is None else inputs.json_value(response, "--response")
+
+    async def answer(
+        engine: Engine, step: StepKey, on_event: Callable[[Event], None]
+    ) -> CommandResult:
+        return await engine.set_step_success(
+            step, value, until="waiting", throw_on_error=False, events=on_event
+        )
+
+    return _answer(session, key, answer)
+
+
+@command(app, "fail", formats=RUN_FORMATS)
+def fail(
+    session: Session,
+    key: Key,
+    error: Annotated[str, typer.Option("--error", "-e", metavar="TEXT", help="What went wrong.")],
+    permanent: Annotated[
+        bool, typer.Option("--permanent", help="Do not retry, even where the step could be.")
+    ] = False,
+) -> int:
+    """Say that a waiting step has failed, and carry the execution on until it is finished or waits
+    again.
+
+    \b
+    wfe step fail release:2026.12:approve:invoke --error 'not on a Friday' --permanent
+    """
+
+    async def answer(
+        engine: Engine, step: StepKey, on_event: Callable[[Event], None]
+    ) -> CommandResult:
+        return await engine.set_step_failure(
+            step,
+            error,
+            force_permanent_failure=permanent,
+            until="waiting",
+            throw_on_error=False,
+            events=on_event,
+        )
+
+    return _answer(session, key, answer)
+
+
+Answer = Callable[["Engine", "StepKey", "Callable[[Event], None]"], Awaitable["CommandResult"]]
+
+
+def _answer(session: Session, text: str, answer: Answer) -> int:
+    from wfe.cli import conclusion, keys
+
+    with session.reader() as reader:
+        step = keys.find_step(reader, text)
+    catalog = session.catalog()
+    catalog.find(step.workflow_id)
+
+    from wfe.cli import foreground
+    from wfe.cli.live import watcher
+
+    async def begin(engine: Engine, on_event: Callable[[Event], None]) -> Any:
+        return await answer(engine, step, on_event)
+
+    watching = watcher(session, answers=False)
+    driven = foreground.drive(session, catalog, begin, watching, key=step.execution)
+    return conclusion.conclude(session, driven, is_answer=True)

@@ -1,0 +1,135 @@
+"""`wfe workflows`: what can be run."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wfe.cli.command import command, group
+from wfe.cli.exit_codes import ExitCode
+from wfe.cli.output import LIST_FORMATS, ONE_FORMATS
+from wfe.cli.session import Session
+
+if TYPE_CHECKING:
+    from wfe.authoring.workflows import Workflow
+    from wfe.cli.failures import Failure
+    from wfe.discover import Catalog
+
+app = group("See what can be run.")
+
+_COLUMNS = ("key", "steps", "source", "description")
+
+
+@command(app, "list", formats=LIST_FORMATS)
+def list_(session: Session) -> int:
+    """List the workflows that were found. Ends with 2 where a module does not load.
+
+    In a pipe: name, number of steps, place and description, separated by tabs.
+    """
+    from wfe.cli import output
+
+    catalog = session.catalog()
+    found = [_summary(catalog.registry.get(name)) for name in catalog.registry.ids()]
+    failures = _failures(catalog)
+    if session.output == "json" and failures:
+        output.print_json({**failures[0].document(), "workflows": found})
+    elif session.output in ("table", "wide") and session.for_people:
+        _draw(session, found)
+    else:
+        output.print_list(found, session.output, _COLUMNS)
+    for failure in failures:
+        failure.tell(color=session.colors(sys.stderr))
+    if not found and not failures:
+        where = ", ".join(session.config.app) or f"no folder workflows/ in {session.config.root}"
+        print(f"No workflows: {where}. Name a file or module with --app.", file=sys.stderr)
+    return failures[0].exit_code if failures else ExitCode.OK
+
+
+@command(app, "show", formats=ONE_FORMATS)
+def show(
+    session: Session,
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="NAME, FILE.py:NAME or MODULE:NAME.")
+    ],
+) -> int:
+    """Show one workflow: its place, input, options and steps.
+
+    \b
+    wfe workflows show order
+    """
+    from wfe.cli import documents, output
+
+    workflow, _ = session.target(target)
+    document = documents.workflow(workflow)
+    match session.output:
+        case "json":
+            output.print_json(document)
+        case "key":
+            output.write_line(workflow.id)
+        case _ if session.for_people:
+            _draw_one(session, workflow, document)
+        case _:
+            _print_one(document)
+    return ExitCode.OK
+
+
+def _summary(workflow: Workflow[Any, Any]) -> dict[str, Any]:
+    from wfe.discover import shown
+
+    file, line = workflow.source
+    return {
+        "key": workflow.id,
+        "steps": len(workflow.flow.steps),
+        "source": f"{shown(file)}:{line}",
+        "description": workflow.options.description,
+    }
+
+
+def _failures(catalog: Catalog) -> list[Failure]:
+    from wfe.cli.failures import Failure
+
+    return [Failure.of(error) for error in (*catalog.failures, *catalog.conflicts.values())]
+
+
+def _draw(session: Session, found: list[dict[str, Any]]) -> None:
+    from wfe.cli.render import Screen
+
+    if not found:
+        return
+    screen = Screen(sys.stdout, colors=session.colors(sys.stdout))
+    rows = [
+        [screen.text(one[name] if name != "steps" else str(one[name])) for name in _COLUMNS]
+        for one in found
+    ]
+    screen.table(["WORKFLOW", "STEPS", "SOURCE", "DESCRIPTION"], rows)
+
+
+def _draw_one(session: Session, workflow: Workflow[Any, Any], document: dict[str, Any]) -> None:
+    from wfe.cli import output, text, tree
+    from wfe.cli.render import Screen
+
+    screen = Screen(sys.stdout, colors=session.colors(sys.stdout))
+    screen.title(workflow.id)
+    if description := workflow.options.description:
+        screen.line(f"  {text.safe(description)}")
+    screen.line(f"  {document['source']}")
+    for name, value in document["options"].items():
+        screen.line(f"  {name}: {text.safe(str(value))}")
+    screen.line()
+    screen.title("Steps")
+    for line in screen.steps(tree.outline(workflow.flow)):
+        screen.line(line)
+    screen.line()
+    screen.title("Input")
+    screen.line(output.json_text(document["input"], indent=2))
+
+
+def _print_one(document: dict[str, Any]) -> None:
+    from wfe.cli import output
+
+    for name in ("key", "source", "description", "options", "input"):
+        output.print_tabbed([name, document[name]])
+    for name, step in document["steps"].items():
+        output.print_tabbed(["step", name, *step.values()])

@@ -1,0 +1,211 @@
+"""Files, folders and dotted modules → the workflows in them, and where each came from.
+
+A module that fails to load does not hinder the others: its failure is kept, and raised to those who
+need what was in it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sysconfig
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from wfe.authoring.registry import Registry
+from wfe.authoring.resources import Resource
+from wfe.authoring.workflows import Workflow
+from wfe.config import looks_like_path
+from wfe.errors import DefinitionError, DuplicateWorkflow, ModuleFailed, WorkflowNotFound
+from wfe.importing import Folder, Module, append_to_path, forget_plain_names
+
+
+class Catalog:
+    """The workflows that were found, and what kept others from being found."""
+
+    def __init__(self) -> None:
+        self.registry = Registry()
+        #: Modules that did not load.
+        self.failures: list[ModuleFailed] = []
+        #: Ids that two places define differently.
+        self.conflicts: dict[str, DuplicateWorkflow] = {}
+        self._attributes: dict[str, Workflow[Any, Any]] = {}
+
+    def find(self, name: str) -> Workflow[Any, Any]:
+        """The workflow of this id, or else the one a module keeps under this variable.
+
+        Raises:
+            DuplicateWorkflow: two places define it differently.
+            ModuleFailed: it is not among those that loaded, and a module did not load.
+            WorkflowNotFound: it is nowhere; the message lists near names.
+        """
+        if name in self.conflicts:
+            raise self.conflicts[name]
+        if self.failures and not self.registry.ids():
+            raise self.failures[0]
+        if name not in self.registry.ids() and name in self._attributes:
+            return self._attributes[name]
+        try:
+            return self.registry.get(name)
+        except WorkflowNotFound as missing:
+            if self.failures:
+                raise self._perhaps_failed(missing) from None
+            raise
+
+    def _perhaps_failed(self, missing: WorkflowNotFound) -> ModuleFailed:
+        first, count = self.failures[0], len(self.failures)
+        which = "a module" if count == 1 else f"{count} modules"
+        return ModuleFailed(
+            first.source,
+            f"{missing.message} But {which} did not load: {first.message}",
+            report=first.report,
+            hint=first.hint or "See every module that does not load: wfe workflows list",
+        )
+
+    def _load(self, module: Module, registered: Registry) -> ModuleType:
+        loaded = module.load()
+        self._take_module(loaded, registered)
+        return loaded
+
+    def _take_module(self, module: ModuleType, registered: Registry) -> None:
+        """What the module registered while it loaded; or, where it had been loaded before, what it
+        holds."""
+        for found in (*map(registered.get, registered.ids()), *vars(module).values()):
+            if isinstance(found, Workflow):
+                self._take(found)
+        for name in registered.resource_names():
+            self.registry.add_resource(registered.resource(name))
+        for variable, value in vars(module).items():
+            if isinstance(value, Workflow):
+                self._attributes[variable] = value
+            elif isinstance(value, Resource):
+                self.registry.add_resource(value)
+
+    def _take(self, workflow: Workflow[Any, Any]) -> None:
+        try:
+            self.registry.add(workflow)
+        except DuplicateWorkflow as conflict:
+            self.conflicts[workflow.id] = conflict
+
+
+def load(sources: Sequence[str], *, root: Path) -> Catalog:
+    """The workflows of `sources`: files, folders (every `.py` in them, recursively, but for names
+    that begin with `_` or `test_`) and dotted modules, which are looked for in `root`, too."""
+    catalog = Catalog()
+    importlib.invalidate_caches()
+    for source in sources:
+        forget_plain_names()
+        _load_source(catalog, source, root)
+    return catalog
+
+
+def load_target(
+    target: str, sources: Sequence[str], *, root: Path
+) -> tuple[Workflow[Any, Any], Catalog]:
+    """The workflow that `name`, `file.py:name` or `pkg.mod:name` means; the latter two load that
+    module alone, `name` looks through `sources`.
+
+    Raises:
+        ModuleFailed: the module it is in, or might be in, does not load.
+        WorkflowNotFound, DuplicateWorkflow: see `Catalog.find`.
+    """
+    module, colon, name = target.rpartition(":")
+    catalog = load([absolute(module)] if colon else sources, root=root)
+    return catalog.find(name), catalog
+
+
+def absolute(source: str) -> str:
+    """`source` with a path made absolute; a dotted module as it is."""
+    if looks_like_path(source) or os.path.exists(source):  # noqa: PTH110 a dotted name is no path
+        return os.path.abspath(os.path.expanduser(source))  # noqa: PTH100, PTH111 keeps symlinks
+    return source
+
+
+def shown(file: str) -> str:
+    """`file` as a person in the current folder would write it."""
+    relative = os.path.relpath(file)
+    return file if relative.startswith("..") else relative
+
+
+# --- loading ---------------------------------------------------------------------------------------
+
+
+def _load_source(catalog: Catalog, source: str, root: Path) -> None:
+    with Registry().scope():
+        modules = _guarded(catalog, source, lambda: _modules(source, root))
+    for name, module in modules or ():
+        registered = Registry()
+        with registered.scope():
+            loaded = _guarded(catalog, name, partial(catalog._load, module, registered))
+        if loaded is None and module.file is None:
+            return  # the package around the others: they would all fail the same
+
+
+T = TypeVar("T")
+
+
+def _guarded(catalog: Catalog, source: str, action: Callable[[], T]) -> T | None:
+    """What `action` gives; None where it failed, which the catalog then knows."""
+    try:
+        return action()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a module may raise anything, SystemExit included
+        catalog.failures.append(_failure(source, error))
+        return None
+
+
+def _modules(source: str, root: Path) -> list[tuple[str, Module]]:
+    """What is to be loaded for `source`, each with what to call it in a message."""
+    if not Path(source).is_absolute():
+        append_to_path(root)
+        append_to_path(Path.cwd())
+        return [(source, Module(source))]
+    place = Path(os.path.realpath(source))
+    if not place.exists():
+        raise ModuleFailed(source, f"There is no file or folder {shown(source)}.")
+    if place.is_dir():
+        folder = Folder.of(place)
+        files = [(str(file), Module(folder.name_of(file), str(file))) for file in _files(place)]
+        return [(source, Module(folder.package)), *files]
+    if place.suffix != ".py":
+        raise ModuleFailed(source, f"{shown(source)} is no Python file.")
+    return [(source, Module(Folder.of(place.parent).name_of(place), str(place)))]
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(("_", "test_", ".")))
+        for name in sorted(files):
+            if name.endswith(".py") and not name.startswith(("_", "test_", ".")):
+                yield Path(parent, name)
+
+
+# --- failures ------------------------------------------------------------------------------------
+
+
+def _failure(source: str, error: BaseException) -> ModuleFailed:
+    if isinstance(error, ModuleFailed):
+        return error
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_users(f.filename)]
+    *details, last = traceback.format_exception_only(error)
+    what, hint = last.strip().partition("\n")[0], ""
+    file, line = (frames[-1].filename, frames[-1].lineno) if frames else (None, None)
+    if isinstance(error, SyntaxError) and error.filename:
+        file, line = error.filename, error.lineno
+    if isinstance(error, DefinitionError):
+        what, hint, details = error.message, error.hint, []
+        file, line = (error.file, error.line) if error.file else (file, line)
+    place = f"{shown(file)}:{line}" if file else f"{shown(source)} did not load"
+    report = "".join([*traceback.format_list(frames), *details]).rstrip()
+    return ModuleFailed(source, f"{place}: {what}", report=report, hint=hint)
+
+
+def _is_users(file: str) -> bool:
+    ours = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 prefixes are texts
+    others = (ours + os.sep, sysconfig.get_path("stdlib") + os.sep, "<")
+    return not file.startswith(others) and "site-packages" not in file
