@@ -1,0 +1,44 @@
+# Everything goes through the virtual environment; another place for it: make check VENV=/some/folder
+VENV ?= .venv
+BIN := $(VENV)/bin
+# A transaction id of its own for each `make run`.
+TX := demo-$(shell date -u +%Y%m%dT%H%M%SZ)-$(shell echo $$PPID)
+
+.NOTPARALLEL:
+.PHONY: setup run check test lint type fmt bench clean
+
+setup: $(VENV)/installed  ## the environment, made again only when pyproject.toml has changed
+
+$(VENV)/installed: pyproject.toml
+	@python3 -c 'import sys; sys.version_info >= (3, 11) or sys.exit("wfe needs Python 3.11 or newer as python3")'
+	python3 -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@
+
+run: setup  ## the weather report on the real file: up to the question (exit 20), the answer, the list
+	$(BIN)/wfe run weather-report --tx $(TX) --until waiting; test $$? -eq 20
+	$(BIN)/wfe step succeed weather-report:$(TX):approve-anomalies:invoke --response '{"approved": true, "by": "make run"}'
+	$(BIN)/wfe executions list
+
+check: lint type test  ## what must hold before a commit
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+type: setup
+	$(BIN)/mypy
+
+test: setup
+	$(BIN)/pytest
+
+fmt: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup
+	$(foreach script,$(wildcard benchmarks/*.py),$(BIN)/python $(script) &&) true
+
+clean:  ## everything that can be made again; the database in .wfe/ stays
+	rm -rf $(VENV) build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
