@@ -167,7 +167,10 @@ class InvalidTransactionId(UsageError):
     code = "invalid_transaction_id"
 
     def __init__(self, transaction_id: str, reason: str) -> None:
-        super().__init__(f"Transaction id {transaction_id!r} is refused: {reason}.")
+        super().__init__(
+            f"Transaction id {transaction_id!r} is refused: {reason}.",
+            hint="Give it a name of printable characters, or none: then it gets a fresh one.",
+        )
         self.transaction_id = transaction_id
 
 

@@ -306,6 +306,8 @@ class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     #: The traceback, the user's own frames; None where there is none.
     stack: str | None = None
+    #: The idempotency key of the child's step that it comes from; None: it is of this execution.
+    origin: str | None = None
 
 
 # Members of an enum are looked up slowly (see engine/names.py).
@@ -410,6 +412,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     #: The process whose handlers are at work; None: none is.
     owner: str | None = None
     parent_step_idempotency_key: str | None = None
+    #: The run of the parent that this execution is a step of.
+    parent_run_id: str | None = None
     #: `workflow:transaction` of the outermost execution; None: this one is.
     root: str | None = None
     event_group_id: str | None = None

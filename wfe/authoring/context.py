@@ -138,5 +138,6 @@ class StepContext:
         self._progress(fraction, message)
 
     def emit(self, name: str, data: Any = None) -> None:
-        """Collect a domain event, which is released when the outermost execution ends `done`."""
+        """Collect a domain event, which is released when the outermost execution ends `done`: at most
+        once, for a process may die between the end and the release."""
         self._emit(name, data)

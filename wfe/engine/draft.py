@@ -48,7 +48,6 @@ class Draft:
         "_fields",
         "_keeps_timeline",
         "_timeline",
-        "answered",
         "awaiting",
         "errors",
         "flow",
@@ -81,8 +80,6 @@ class Draft:
         self.running, self.awaiting = head.running, head.awaiting
         self.undo_stage, self.undo_open = head.undo_stage, head.undo_open
         self.errors = head.errors
-        #: Steps that an answer has completed, of those that arrived together.
-        self.answered: set[str] = set()
         self._execution = execution
         self._fields: dict[str, Any] = {}
         self._changed: dict[str, StepRecord] = {}

@@ -227,10 +227,11 @@ def is_late(draft: Draft, record: StepRecord) -> bool:
     return bool(draft.get("timed_out")) or (deadline is not None and draft.now >= deadline)
 
 
-def timed_out(draft: Draft, record: StepRecord) -> None:
-    """The step took too long: end it, and do what its failing would do."""
+def timed_out(draft: Draft, record: StepRecord, late: ErrorRecord | None = None) -> None:
+    """The step took too long: end it, and do what its failing would do. What it failed with, too
+    late to count, is told beside."""
     if draft.get("timed_out"):
-        settle(draft, workflow_timed_out(draft, record))
+        settle(draft, workflow_timed_out(draft, record, late))
         return
     limit = draft.options(record).timeout
     error = ErrorRecord(
@@ -239,12 +240,14 @@ def timed_out(draft: Draft, record: StepRecord) -> None:
         name="TransactionStepTimeoutError",
         message=f"Step {record.name!r} took longer than its timeout of {limit:g} s.",
     )
-    record = _timed_out(draft, record, error)
+    record = _timed_out(draft, record, error, late)
     draft.tell(EVENT_TIMEOUT, record, action=INVOKE, detail="step")
     _pass_over_or_turn(draft, record)
 
 
-def workflow_timed_out(draft: Draft, record: StepRecord) -> StepRecord:
+def workflow_timed_out(
+    draft: Draft, record: StepRecord, late: ErrorRecord | None = None
+) -> StepRecord:
     """The workflow took too long: end this step. Settling it is the caller's."""
     limit = draft.flow.options.timeout
     error = ErrorRecord(
@@ -253,14 +256,17 @@ def workflow_timed_out(draft: Draft, record: StepRecord) -> StepRecord:
         name="TransactionTimeoutError",
         message=f"Workflow {draft.flow.workflow_id!r} took longer than its timeout of {limit:g} s.",
     )
-    return _timed_out(draft, record, error)
+    return _timed_out(draft, record, error, late)
 
 
-def _timed_out(draft: Draft, record: StepRecord, error: ErrorRecord) -> StepRecord:
+def _timed_out(
+    draft: Draft, record: StepRecord, error: ErrorRecord, late: ErrorRecord | None
+) -> StepRecord:
     record = replace(record, failures=record.failures + 1, error=error)
     record = _ended(draft, record, STEP_TIMEOUT, STATUS_PERMANENT_FAILURE, held=False)
     draft.errors = (*draft.errors, error)
     if record.running:
         draft.effect(Abort(record.name))
-    draft.tell(EVENT_STEP_FAILURE, record, action=INVOKE, error=error)
+    detail = None if late is None else f"{late.name or 'failure'}: {late.message}"
+    draft.tell(EVENT_STEP_FAILURE, record, action=INVOKE, error=error, detail=detail)
     return record

@@ -102,7 +102,10 @@ class Due(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Resume(msgspec.Struct, frozen=True, kw_only=True):
-    """The process that drove the execution is gone: whatever was at work then is lost."""
+    """The process that drove the execution is gone: whatever was at work then is lost, but for the
+    handlers of `at_work`, which have been called since."""
+
+    at_work: frozenset[str] = frozenset()
 
 
 Event = (

@@ -167,7 +167,7 @@ def _failed(draft: Draft, event: Failed) -> None:
     if event.action is INVOKE and event.compensate_with is not None:
         record = replace(record, compensate_with=event.compensate_with)
     if event.action is INVOKE and is_late(draft, record):
-        timed_out(draft, record)
+        timed_out(draft, record, event.error)
     else:
         attempt_failed(draft, record, event.error, permanent=event.permanent, chance=event.chance)
 
@@ -255,10 +255,14 @@ def _resume(draft: Draft, event: Resume) -> None:
     if draft.is_final:
         return
     draft.tell(EVENT_RESUME)
-    lost = [record for record in draft.active() if record.running or record.held]
+    lost = [
+        record
+        for record in draft.active()
+        if (record.running or record.held) and record.name not in event.at_work
+    ]
     for record in lost:
         draft.put(replace(record, running=False, held=False))
-    draft.running = 0
+        draft.running -= record.running
     for record in lost:
         if record.held or record.status is STATUS_WAITING_RESPONSE:
             _release(draft, draft.step(record.name))
@@ -272,12 +276,9 @@ def _named(draft: Draft, step: str, action: Action) -> StepRecord:
 
     Raises:
         TransactionFinished, StepNotFound, WrongAction
-        StepNotWaiting: another answer that arrived together with this one was faster.
     """
     head = draft.original
     key = (head.workflow_id, head.transaction_id)
-    if step in draft.answered:
-        raise _not_waiting(draft, draft.step(step), "another answer was faster")
     if draft.is_final and not head.idempotent:
         raise TransactionFinished(*key, str(draft.state))
     if step not in draft.flow.steps:
@@ -309,7 +310,6 @@ def _answer(draft: Draft, event: Answer) -> None:
     if record.status is not STATUS_WAITING_RESPONSE or record.held:
         raise _not_waiting(draft, record)
     _goes_on(draft)
-    draft.answered.add(event.step)
     if event.error is not None:
         attempt_failed(
             draft, record, event.error, permanent=event.force_permanent, chance=event.chance

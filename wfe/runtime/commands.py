@@ -11,15 +11,17 @@ from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from wfe.clock import Clock
-from wfe.engine.events import Begin, Event, Resume, Retry
+from wfe.engine.events import Begin, Due, Event, Resume, Retry
 from wfe.errors import (
     IdempotencyConflict,
     SkipExecutionError,
+    StepNotWaiting,
     TransactionExists,
     TransactionFinished,
     TransactionNotFound,
     UsageError,
     WfeError,
+    WrongAction,
 )
 from wfe.model import (
     Acknowledgement,
@@ -29,6 +31,7 @@ from wfe.model import (
     ExecutionKey,
     ExecutionState,
     Json,
+    StepKey,
     StepStatus,
     TimelineEvent,
 )
@@ -134,6 +137,9 @@ class Commands:
         execution = live.execution
         if execution.head.running and not live.running and not is_alive(execution.head.owner):
             return Resume()
+        wake_at = execution.head.wake_at
+        if wake_at is not None and self._clock.now() >= wake_at:
+            return Due()
         for name in execution.active:
             record = execution.steps[name]
             if record.held and not execution.head.running:
@@ -166,6 +172,31 @@ class Commands:
             return result_of(live.execution)
         self._watch.begin()
         return await waiter
+
+    async def send_to_step(
+        self, live: Live, key: StepKey, event: Event, until: Until, handler: Subscriber | None
+    ) -> CommandResult:
+        """As `send`, for an event that a step was waiting for when it arrived: where another one was
+        faster, that is what the refusal says, whatever the faster one has led to."""
+        execution = live.execution
+        before = execution.step(key.step) if key.step in execution.flow.steps else None
+        waited = before is not None and (
+            before.action is key.action and before.status is StepStatus.WAITING_RESPONSE
+        )
+        try:
+            return await self.send(live, event, until, handler)
+        except (TransactionFinished, WrongAction) as refusal:
+            if not waited or execution.head.cancelled_at is not None:
+                raise
+            now = execution.step(key.step)
+            state, status = now.invoke, now.invoke_status
+            raise StepNotWaiting(
+                *names(live.key),
+                key.step,
+                state=str(state),
+                status=str(status),
+                reason="another answer was faster",
+            ) from refusal
 
     async def conclude(
         self,
@@ -216,9 +247,13 @@ class Commands:
         return await command()
 
 
-def runs_again(execution: Execution) -> bool:
-    """A finished execution whose id may be used for a new run."""
-    return execution.head.is_final and not execution.head.idempotent
+def runs_again(execution: Execution, parent_run_id: str | None) -> bool:
+    """A finished execution whose id may be used for a new run; not a child of this very run of its
+    parent, which is asked for once more only because a process has died."""
+    head = execution.head
+    if parent_run_id is not None and head.parent_run_id == parent_run_id:
+        return False
+    return head.is_final and not head.idempotent
 
 
 def _is_same(payload: Json, stored: Json | None) -> bool:

@@ -7,7 +7,7 @@ way is waited for, and between finding nothing and adopting something new nothin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ulid import ULID
@@ -22,6 +22,7 @@ from wfe.runtime.audiences import Audiences
 from wfe.runtime.driver import Driver
 from wfe.runtime.live import Live
 from wfe.runtime.watch import Watch
+from wfe.store import codec
 from wfe.store.contract import CheckpointStore
 
 
@@ -38,6 +39,7 @@ class Directory:
         watch: Watch,
         recording: Recording,
         retention_time: float | None,
+        on_load: Callable[[Live], None],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -47,7 +49,9 @@ class Directory:
         self._watch = watch
         self._recording = recording
         self._retention_time = retention_time
-        self._opening: dict[ExecutionKey, asyncio.Future[None]] = {}
+        self._on_load = on_load
+        #: Loads under way. Who waits for one goes on before whatever its own command leads to.
+        self._opening: dict[ExecutionKey, asyncio.Event] = {}
 
     def workflow(self, workflow: Workflow[Any, Any] | str) -> Workflow[Any, Any]:
         """The workflow itself, or the one of that id.
@@ -64,11 +68,11 @@ class Directory:
             WorkflowNotFound: its workflow is not loaded. DefinitionChanged: it is another one now.
         """
         while (opening := self._opening.get(key)) is not None:
-            await asyncio.shield(opening)
+            await opening.wait()
         live = self._driver.lives.get(key)
         if live is not None:
             return live
-        opening = self._opening[key] = asyncio.get_running_loop().create_future()
+        opening = self._opening[key] = asyncio.Event()
         try:
             execution = await self._store.load(key)
             if execution is None:
@@ -78,10 +82,12 @@ class Directory:
             live = self._loaded(execution)
             if not execution.head.is_final:
                 self._driver.adopt(live)
+                self._driver.remind(key, execution.head.wake_at)
+                self._on_load(live)
             return live
         finally:
             del self._opening[key]
-            opening.set_result(None)
+            opening.set()
 
     async def make_way(self, key: ExecutionKey, run_id: str) -> None:
         """A finished run whose own id is used again is replaced."""
@@ -106,6 +112,7 @@ class Directory:
         name: str | None,
         run_id: str | None,
         parent: StepKey | None,
+        parent_run_id: str | None,
         root: str | None,
         event_group_id: str | None,
         metadata: Mapping[str, Any] | None,
@@ -129,9 +136,10 @@ class Directory:
             created_at=now,
             updated_at=now,
             parent_step_idempotency_key=None if parent is None else str(parent),
+            parent_run_id=parent_run_id,
             root=root,
             event_group_id=event_group_id or name,
-            metadata=metadata or {},
+            metadata=codec.decode(codec.encode(metadata, what="metadata")) if metadata else {},
         )
         audience = self._audiences.of(key)
         audience.told = 0

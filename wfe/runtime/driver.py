@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from wfe.clock import Clock
 from wfe.engine.draft import Draft
-from wfe.engine.events import Abort, Begin, Call, Due, Event, Outcome, Tell
+from wfe.engine.events import Abort, Begin, Call, Due, Event, Outcome, Resume, Tell
 from wfe.engine.machine import apply_to
 from wfe.engine.names import EXECUTION_DONE, INVOKE
 from wfe.errors import EngineClosed, SkipExecutionError, StoreError, WfeError
@@ -47,6 +47,9 @@ logger = logging.getLogger("wfe")
 #: After so many steps in one task, others get a turn.
 _TURNS = 16
 
+#: Seconds that `close` waits for what clears up behind executions, whatever grace handlers have.
+_CHORES_GRACE = 5.0
+
 #: Runs the handler of a step and says what it came to.
 Perform = Callable[[Live, Running], Awaitable[Event]]
 
@@ -62,14 +65,18 @@ class Driver:
         perform: Perform,
         on_finish: Callable[[Live], None],
         on_wake: Callable[[ExecutionKey], None],
+        on_drop: Callable[[], None],
     ) -> None:
         self._store = store
         self._clock = clock
         self._audiences = audiences
         self._perform = perform
         self._on_finish = on_finish
+        self._on_drop = on_drop
         self._timers = Timers(clock, on_wake)
+        #: Tasks that drive executions, and short ones that clear up behind them.
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._chores: set[asyncio.Task[Any]] = set()
         #: The context variables that every handler sees.
         self._context: Context = copy_context()
         self._is_closing = False
@@ -110,10 +117,11 @@ class Driver:
         self._timers.set(key, moment)
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Do something in a task that is not lost: `close` awaits it, its failure is logged."""
+        """Do something short in a task that is not lost: `close` waits for it, its failure is
+        logged. It must not wait for a handler."""
         loop = asyncio.get_running_loop()
         task = loop.create_task(self._supervised(work), context=self._context.copy())
-        self._tasks.add(task)
+        self._chores.add(task)
 
     def rest(self, live: Live) -> None:
         """After a pump, or a look: let go who waits for no more than rest, then forget what the
@@ -126,6 +134,8 @@ class Driver:
             del self.lives[live.key]
             if live.execution.head.is_final or live.audience.is_empty:
                 self._audiences.leave(live.key)
+            else:
+                self._on_drop()
 
     @property
     def has_no_timers(self) -> bool:
@@ -135,7 +145,7 @@ class Driver:
     @property
     def is_idle(self) -> bool:
         """Nothing is at work: what goes on, goes on by a timer or from outside."""
-        return not self._tasks
+        return not self._tasks and not self._chores
 
     async def close(self, grace: float) -> None:
         """Start nothing new, let handlers end for `grace` seconds, then cancel what is left. What
@@ -145,7 +155,8 @@ class Driver:
         deadline = asyncio.get_running_loop().time() + grace
         while self._tasks and (left := deadline - asyncio.get_running_loop().time()) > 0:
             await asyncio.wait(set(self._tasks), timeout=left)
-        leftover = set(self._tasks)
+        await self._finish_chores()
+        leftover = self._tasks | self._chores
         for live in self.lives.values():
             live.is_abandoned = True
         for task in leftover:
@@ -156,6 +167,12 @@ class Driver:
         self.lives.clear()
         owners.release(self._owner)
 
+    async def _finish_chores(self) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _CHORES_GRACE
+        while self._chores and (left := deadline - loop.time()) > 0:
+            await asyncio.wait(set(self._chores), timeout=left)
+
     async def _supervised(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -164,7 +181,7 @@ class Driver:
         except Exception:
             logger.exception("An internal task failed")
         finally:
-            self._tasks.discard(task)
+            self._chores.discard(task)
 
     # --- driving ---------------------------------------------------------------------------------
 
@@ -236,11 +253,12 @@ class Driver:
     async def _turn(self, live: Live) -> Running | None:
         """One commit: every event there is, what they change, what follows. Gives the handler that
         is to be called next, where there is just one."""
-        replies: list[asyncio.Future[None]] = []
+        replies = _Replies()
         before = live.execution.head
         is_heard = self._audiences.has_listeners(live.audience)
         outcome = self._outcome(live, replies, keeps_timeline=live.is_stored or is_heard)
         if outcome is None:
+            replies.deliver()
             return None
         changes = self._owned(outcome.changes)
         if changes.head.state is EXECUTION_DONE and before.state is not EXECUTION_DONE:
@@ -250,22 +268,18 @@ class Driver:
             try:
                 await self._keep(live, changes)
             except BaseException as error:
-                _refuse(replies, error)
+                replies.fail(error)
                 raise
         live.execution.take(changes)
         if before.wake_at != changes.head.wake_at:
             self.remind(live.key, changes.head.wake_at)
         following = self._act(live, outcome, is_heard=is_heard)
-        for reply in replies:
-            if not reply.done():
-                reply.set_result(None)
+        replies.deliver()
         if changes.head.is_final and not is_over:
             self._on_finish(live)
         return following
 
-    def _outcome(
-        self, live: Live, replies: list[asyncio.Future[None]], *, keeps_timeline: bool
-    ) -> Outcome | None:
+    def _outcome(self, live: Live, replies: _Replies, *, keeps_timeline: bool) -> Outcome | None:
         """What all events of the inbox come to; None where they change nothing."""
         now = self._clock.now()
         draft = Draft(
@@ -273,26 +287,31 @@ class Driver:
             holds_back=self._is_closing,
             keeps_timeline=keeps_timeline,
         )
-        changed = False
+        changed = is_taken_up = False
         wake_at = live.execution.head.wake_at
-        if wake_at is not None and now >= wake_at:
-            # A deadline counts from its moment on, whichever task ran first.
-            apply_to(draft, Due(), now)
-            changed = True
-        while live.inbox:
-            event, reply = live.inbox.popleft()
-            if type(event) is Due:
+        # A deadline counts from its moment on, whichever task ran first; but what was at work in a
+        # process that is gone is looked at before.
+        is_overdue = wake_at is not None and now >= wake_at
+        while live.inbox or is_overdue:
+            if is_overdue and not (live.inbox and type(live.inbox[0][0]) is Resume):
+                apply_to(draft, Due(), now)
+                is_overdue, changed = False, True
                 continue
+            event, reply = live.inbox.popleft()
             try:
-                apply_to(draft, event, now)
+                if type(event) is Resume:
+                    if not is_taken_up:
+                        apply_to(draft, Resume(at_work=frozenset(live.running)), now)
+                    is_taken_up = changed = True
+                elif type(event) is not Due:
+                    apply_to(draft, event, now)
+                    changed = True
             except WfeError as refusal:
                 if reply is None:
                     raise
-                _refuse([reply], refusal)
-                continue
-            changed = True
-            if reply is not None:
-                replies.append(reply)
+                replies.add(reply, refusal)
+            else:
+                replies.add(reply)
         return draft.outcome() if changed else None
 
     def _owned(self, changes: Changes) -> Changes:
@@ -377,10 +396,32 @@ class Driver:
         # Where another writer has gone on, the watch over the store tells who waits.
 
 
-def _refuse(replies: list[asyncio.Future[None]], error: BaseException) -> None:
-    for reply in replies:
-        if not reply.done():
-            reply.set_exception(_as_exception(error))
+class _Replies:
+    """What the senders of the events of one turn are told: only once it is kept, for a refusal, too,
+    follows from what the events before it have led to."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[asyncio.Future[None], WfeError | None]] = []
+
+    def add(self, reply: asyncio.Future[None] | None, refusal: WfeError | None = None) -> None:
+        if reply is not None:
+            self._entries.append((reply, refusal))
+
+    def deliver(self) -> None:
+        for reply, refusal in self._entries:
+            if reply.done():
+                continue
+            if refusal is None:
+                reply.set_result(None)
+            else:
+                reply.set_exception(refusal)
+
+    def fail(self, error: BaseException) -> None:
+        for reply, _ in self._entries:
+            if not reply.done():
+                reply.set_exception(_as_exception(error))
 
 
 def _as_exception(error: BaseException) -> Exception:

@@ -26,6 +26,7 @@ from wfe.errors import (
     TransactionFinished,
 )
 from wfe.model import (
+    Action,
     CommandResult,
     DomainEvent,
     Execution,
@@ -54,6 +55,8 @@ from wfe.store.contract import CheckpointStore, ExecutionSummary, Query
 from wfe.store.memory import MemoryStore
 
 logger = logging.getLogger("wfe")
+
+_ACTIONS: Mapping[str, Action] = {str(action): action for action in Action}
 
 #: Receives what the steps of an execution have emitted; may be async.
 EventSink = Callable[[Sequence[DomainEvent]], Any]
@@ -109,6 +112,7 @@ class Engine:
             perform=calls.perform,
             on_finish=self._finished,
             on_wake=self._wake,
+            on_drop=lambda: self._watch.begin(),
         )
         self._watch = Watch(self._store, self._audiences, self._driver)
         self._directory = Directory(
@@ -120,6 +124,7 @@ class Engine:
             self._watch,
             recording,
             retention_time,
+            on_load=self._loaded,
         )
         self._commands = Commands(
             self._clock, self._driver, self._directory, self._audiences, self._watch
@@ -185,14 +190,15 @@ class Engine:
         event_group_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         parent: StepKey | None = None,
+        parent_run_id: str | None = None,
         root: str | None = None,
     ) -> CommandResult:
         """Run a workflow, or attach to its execution of that transaction id.
 
         Without `transaction_id` the execution gets a fresh one. An unfinished execution of the id is
         attached to (`on_conflict="fail"`: TransactionExists); a finished one of an idempotent
-        workflow answers with what is stored; any other finished one is run again. `parent` and
-        `root` are for a workflow that runs as a step of another.
+        workflow answers with what is stored; any other finished one is run again. `parent`,
+        `parent_run_id` and `root` are for a workflow that runs as a step of another.
 
         Raises:
             WorkflowNotFound, InvalidInput, InvalidTransactionId: whatever `throw_on_error` says.
@@ -218,7 +224,7 @@ class Engine:
             if run_id is not None:
                 await self._directory.make_way(key, run_id)
             live = None if is_fresh else await self._directory.open(key)
-            if live is not None and not runs_again(live.execution):
+            if live is not None and not runs_again(live.execution, parent_run_id):
                 return live, await self._commands.attach(live, payload, until, on_conflict, handler)
             if not given:
                 definition.check_input(None)
@@ -229,6 +235,7 @@ class Engine:
                 name=name,
                 run_id=run_id,
                 parent=parent,
+                parent_run_id=parent_run_id,
                 root=root,
                 event_group_id=event_group_id,
                 metadata=metadata,
@@ -293,6 +300,20 @@ class Engine:
 
         return await self._commands.conclude(key, wait, throw_on_error)
 
+    async def take_up(
+        self, workflow: Workflow[Any, Any] | str, transaction_id: str
+    ) -> CommandResult | None:
+        """What an execution came to, where it is finished; otherwise None, and it goes on in case
+        that the process which drove it is gone."""
+        key = ExecutionKey(self._directory.workflow(workflow).id, transaction_id)
+        live = await self._directory.open(key)
+        if live is None:
+            return None
+        if live.execution.head.is_final:
+            return result_of(live.execution)
+        await self._commands.attach(live, None, "stored", "attach", None)
+        return None
+
     def workflow(self, workflow_id: str) -> Workflow[Any, Any]:
         """A loaded workflow.
 
@@ -325,6 +346,8 @@ class Engine:
         if isinstance(response, StepResponse):
             compensate_with = response.compensate_with
             response = response.output
+            if compensate_with is NOT_GIVEN:
+                compensate_with = response
 
         def event(step: StepKey) -> Event:
             stored = codec.encode(response, what="response")
@@ -391,11 +414,15 @@ class Engine:
         events: EventHandlers | None,
     ) -> CommandResult:
         step = StepKey.parse(key) if isinstance(key, str) else key
+        if step.action in _ACTIONS:
+            step = replace(step, action=_ACTIONS[step.action])  # it may have been plain text
         self._directory.workflow(step.workflow_id)
 
         async def command() -> tuple[Live, CommandResult]:
             live = await self._commands.existing(step.execution)
-            return live, await self._commands.send(live, event(step), until, listeners_of(events))
+            return live, await self._commands.send_to_step(
+                live, step, event(step), until, listeners_of(events)
+            )
 
         return await self._commands.conclude(step.execution, command, throw_on_error)
 
@@ -533,6 +560,11 @@ class Engine:
             self._driver.spawn(self._nested.report(live, result_of(live.execution)))
         elif not policy.is_kept(head) and live.workflow.has_children:
             self._driver.spawn(self._store.delete_children(live.key))
+
+    def _loaded(self, live: Live) -> None:
+        """An execution is live again: what happened to its children meanwhile is to be heard."""
+        if live.workflow.has_children:
+            self._driver.spawn(self._nested.catch_up(live))
 
     def _wake(self, key: ExecutionKey) -> None:
         """A deadline of this execution may have come."""

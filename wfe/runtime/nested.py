@@ -10,10 +10,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from wfe.authoring.responses import StepResponse
 from wfe.authoring.workflows import Node
 from wfe.errors import NotAllowed, TransactionFinished, TransactionNotFound
 from wfe.model import Action, CommandResult, ErrorRecord, ExecutionState, StepKey
+from wfe.runtime.commands import names
 from wfe.runtime.failures import StoredFailure
 from wfe.runtime.live import Live, Running
 from wfe.runtime.results import emitted_by
@@ -50,8 +53,10 @@ class Nested:
         head = live.execution.head
         call = running.call
         transaction_id = f"{call.step}-{head.transaction_id}"
-        if call.attempt > 1:
-            transaction_id += f"-attempt-{call.attempt}"
+        failures = live.execution.step(call.step).failures
+        if failures:
+            # An attempt that a crash has cut off is no failure: it goes on with the same child.
+            transaction_id += f"-attempt-{failures + 1}"
         reports = node.child.flow.has_async_steps
         result = await self._engine.run(
             node.child,
@@ -60,6 +65,7 @@ class Nested:
             throw_on_error=False,
             until="stored" if reports else "finished",
             parent=StepKey(head.workflow_id, head.transaction_id, call.step, call.action),
+            parent_run_id=head.run_id,
             root=head.root or str(head.key),
             event_group_id=head.event_group_id,
         )
@@ -104,23 +110,42 @@ class Nested:
         if failure is not None:
             raise ChildFailed(failure, transaction_id)
 
+    async def catch_up(self, live: Live) -> None:
+        """Hear of children that ended while nobody listened, and take up those that nobody drives."""
+        for name in list(live.execution.active):
+            record = live.execution.steps[name]
+            node = live.workflow.nodes[name]
+            if node.child is None or not record.awaiting or record.compensate_with is None:
+                continue
+            result = await self._engine.take_up(node.child, decoded(record.compensate_with))
+            if result is not None:
+                await self._tell(StepKey(*names(live.key), name), result)
+
     async def report(self, live: Live, result: CommandResult) -> None:
         """Tell the parent how its child ended, where its step waits for that."""
         head = live.execution.head
         assert head.parent_step_idempotency_key is not None
         if not live.execution.flow.has_async_steps:
             return  # the step's function awaits it
-        key = StepKey.parse(head.parent_step_idempotency_key)
+        await self._tell(StepKey.parse(head.parent_step_idempotency_key), result)
+
+    async def _tell(self, key: StepKey, result: CommandResult) -> None:
+        execution = result.execution
+        assert execution is not None
         failure = _failure_of(result, Action.INVOKE)
         if failure is None:
-            answer = StepResponse(result.result, compensate_with=head.transaction_id)
-            assert result.execution is not None
+            child = execution.head.transaction_id
+            answer = StepResponse(result.result, compensate_with=child)
             told = await self._engine.set_step_success(
-                key, answer, throw_on_error=False, emitted=emitted_by(result.execution)
+                key,
+                answer,
+                throw_on_error=False,
+                until="stored",
+                emitted=emitted_by(execution),
             )
         else:
             told = await self._engine.set_step_failure(
-                key, StoredFailure(failure), throw_on_error=False
+                key, StoredFailure(failure), throw_on_error=False, until="stored"
             )
         if told.acknowledgement.reason is not None:
             # The parent has turned meanwhile; its undo deals with the child.
@@ -137,7 +162,11 @@ def _failure_of(result: CommandResult, side: Action) -> ErrorRecord | None:
         return None
     errors = execution.errors(side) or execution.errors(None)
     if errors:
-        return errors[0]
+        error = errors[0]
+        if error.action is None or error.origin is not None:
+            return error
+        key = StepKey(head.workflow_id, head.transaction_id, error.action, error.handler_type)
+        return replace(error, origin=str(key))
     return ErrorRecord(
         action=None,
         handler_type=side,

@@ -31,7 +31,7 @@ class Watch:
 
     def begin(self) -> None:
         """Look from now on, until nobody waits any more."""
-        if self._task is None and not self._store.is_private and self._audiences.waited_for():
+        if self._task is None and not self._store.is_private and self._keys():
             self._task = asyncio.get_running_loop().create_task(self._run(), name="wfe watch")
 
     async def close(self) -> None:
@@ -42,13 +42,17 @@ class Watch:
 
     async def _run(self) -> None:
         try:
-            while keys := self._audiences.waited_for():
+            while keys := self._keys():
                 if await self._store.changed():
                     for key in keys:
                         await self._look(key)
                 await asyncio.sleep(INTERVAL)
         finally:
             self._task = None
+
+    def _keys(self) -> list[ExecutionKey]:
+        """Executions that somebody here waits for, and that are not live here."""
+        return [key for key in self._audiences.waited_for() if key not in self._driver.lives]
 
     async def _look(self, key: ExecutionKey) -> None:
         if key in self._driver.lives:
