@@ -26,20 +26,13 @@ from wfe.runtime.engine import Engine
 from wfe.store import owners
 from wfe.store.contract import CheckpointStore, ExecutionSummary, Query
 from wfe.store.memory import MemoryStore
-from wfe.testing.lives import Call, Crash, CrashingStore, Life, watched
+from wfe.testing.answers import Answers, accepted, checked
+from wfe.testing.families import registry_of
+from wfe.testing.lives import Call, Crash, CrashingStore, Life
 from wfe.testing.outcomes import Run
-from wfe.testing.running import (
-    YEAR,
-    Answers,
-    NotEnded,
-    accepted,
-    begin,
-    checked,
-    refuse_in_a_loop,
-    registry_of,
-    to_end,
-)
+from wfe.testing.running import YEAR, NotEnded, begin, refuse_in_a_loop, to_end
 from wfe.testing.virtual import EPOCH, VirtualClock, VirtualLoop
+from wfe.testing.watched import watched
 
 
 class CrashedRun(Run, frozen=True, kw_only=True):

@@ -27,8 +27,10 @@ from wfe.model import CommandResult, DomainEvent, Event, Recording, StepKey
 from wfe.runtime.engine import Engine
 from wfe.store.contract import CheckpointStore
 from wfe.store.memory import MemoryStore
+from wfe.testing.answers import accepted, give, key_of, short
+from wfe.testing.families import family
 from wfe.testing.outcomes import Run, timeline
-from wfe.testing.running import accepted, family, give, key_of, refuse_in_a_loop, short
+from wfe.testing.running import refuse_in_a_loop
 from wfe.testing.virtual import VirtualClock, VirtualLoop
 
 _T = TypeVar("_T")
@@ -149,7 +151,10 @@ class VirtualEngine:
             finally:
                 await self.loop.settled()
 
-        outcome = self.call(happen())
+        try:
+            outcome = self.call(happen())
+        finally:
+            command.close()  # where it was refused before it began
         return Run(outcome=outcome, events=tuple(self.events), emitted=tuple(self.emitted))
 
     # --- time ------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from wfe.model import (
     Execution,
     ExecutionState,
 )
+from wfe.runtime.failures import raised_by
 from wfe.runtime.values import Outputs
 
 _WORDS = {
@@ -75,7 +76,16 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def result(self) -> Any:
-        """The workflow's result, as JSON; None unless it is done."""
+        """The workflow's result, as JSON.
+
+        Raises:
+            ExecutionError: what the workflow failed by. ValueError: it has not ended.
+        """
+        error = raised_by(self.execution, {})
+        if error is not None:
+            raise error
+        if not self.state.is_final:
+            raise ValueError(f"{self!r} has not ended")
         return self.outcome.result
 
     @property
@@ -102,7 +112,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         """
         head = self.execution.head
         if head.started_at is None or head.ended_at is None:
-            raise ValueError(f"{head.key} has not ended")
+            raise ValueError(f"{self!r} has not ended")
         return (head.ended_at - head.started_at) / timedelta(seconds=1)
 
     def __repr__(self) -> str:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from wfe.authoring import registry as registries
-from wfe.authoring.near import near_names
-from wfe.authoring.registry import Registry
 from wfe.authoring.responses import NOT_GIVEN
 from wfe.authoring.workflows import Workflow
-from wfe.errors import PermanentStepFailure, UsageError
+from wfe.errors import UsageError
 from wfe.model import (
-    Action,
     CommandResult,
     DomainEvent,
     Event,
     Execution,
     ExecutionKey,
     Recording,
-    StepKey,
     StepKind,
     StepRecord,
     StepStatus,
@@ -28,15 +23,13 @@ from wfe.model import (
 from wfe.runtime.engine import Engine
 from wfe.store.contract import CheckpointStore, WaitingStep
 from wfe.store.memory import MemoryStore
+from wfe.testing.answers import Answers, accepted, answer_one, checked, key_of, short
+from wfe.testing.families import family, registry_of
 from wfe.testing.outcomes import Run
-from wfe.testing.virtual import VirtualClock, VirtualLoop
+from wfe.testing.virtual import VirtualClock, VirtualLoop, running_loop
 
 #: Virtual seconds after which a run that has not ended is given up.
 YEAR = 366 * 24 * 3600.0
-
-#: By step name (`~name`: its undo) or idempotency key: a value, an exception, or a function of the
-#: attempt that returns either.
-Answers = Mapping[str, Any]
 
 
 class NotEnded(AssertionError):
@@ -93,12 +86,13 @@ async def run_to_end_async(
 ) -> Run:
     """As `run_to_end`, for tests that run on a VirtualLoop themselves."""
     answers = checked(answers, workflow)
+    clock = VirtualClock(running_loop())
     store = MemoryStore() if store is None else store
     events: list[Event] = []
     emitted: list[DomainEvent] = []
     engine = Engine(
         store=store,
-        clock=VirtualClock(VirtualClock().loop),
+        clock=clock,
         registry=registry_of(workflow),
         resources=resources,
         recording=Recording.EVERY_STEP,
@@ -118,7 +112,7 @@ async def until_quiet(engine: Engine, max: float) -> Literal["quiet", "max"]:
 
     Returns "quiet" when nothing is at work and no timer is set, "max" after `max` virtual seconds.
     """
-    loop = VirtualClock().loop
+    loop = running_loop()
     end = loop.time() + max
     await loop.settled()
     while not engine.is_quiet:
@@ -146,29 +140,6 @@ def refuse_in_a_loop(what: str, *, instead: str) -> None:
     )
 
 
-def family(workflow: Workflow[Any, Any]) -> Iterator[Workflow[Any, Any]]:
-    """A workflow and all that run as steps of it, once each."""
-    found: dict[str, Workflow[Any, Any]] = {}
-    waiting = [workflow]
-    while waiting:
-        each = waiting.pop()
-        if each.id not in found:
-            found[each.id] = each
-            waiting += [node.child for node in each.nodes.values() if node.child is not None]
-    return iter(found.values())
-
-
-def registry_of(workflow: Workflow[Any, Any]) -> Registry:
-    """A registry of this family and nothing else, with the resources of the current one."""
-    own = Registry()
-    for each in family(workflow):
-        own.add(each)
-    known = registries.current()
-    for name in known.resource_names():
-        own.add_resource(known.resource(name))
-    return own
-
-
 async def begin(
     engine: Engine, workflow: Workflow[Any, Any], input: Any, transaction_id: str
 ) -> None:
@@ -189,11 +160,11 @@ async def to_end(
     engine: Engine, store: CheckpointStore, key: ExecutionKey, answers: Answers, within: float
 ) -> CommandResult:
     """Let time pass, and answer what waits, until nothing goes on by itself any more."""
-    loop = VirtualClock().loop
+    loop = running_loop()
     end = loop.time() + within
     while True:
         await loop.settled()
-        if await _answer_one(engine, store, answers):
+        if await answer_one(engine, store, answers):
             continue
         if engine.is_quiet:
             break
@@ -208,75 +179,6 @@ async def to_end(
     return await engine.wait_for(
         key.workflow_id, key.transaction_id, until="stored", throw_on_error=False
     )
-
-
-def accepted(result: CommandResult) -> CommandResult:
-    """The result of a command that was not refused.
-
-    Raises:
-        WfeError: the refusal.
-    """
-    if result.acknowledgement.reason is not None:
-        raise result.acknowledgement.reason
-    return result
-
-
-# --- answers -------------------------------------------------------------------------------------
-
-
-def checked(answers: Answers | None, workflow: Workflow[Any, Any]) -> Answers:
-    """
-    Raises:
-        UsageError: an answer is for a step that there is not.
-    """
-    steps = [name for each in family(workflow) for name in each.flow.steps]
-    for name in answers or {}:
-        step = StepKey.parse(name).step if ":" in name else name.removeprefix("~")
-        if step not in steps:
-            near = near_names(step, steps)
-            raise UsageError(
-                f"answers has {name!r}, but {workflow.id!r} has no step of that name.",
-                hint=f"Did you mean {' or '.join(near)}?"
-                if near
-                else f"Steps: {', '.join(steps)}.",
-            )
-    return answers or {}
-
-
-def key_of(step: WaitingStep) -> StepKey:
-    return StepKey(step.workflow_id, step.transaction_id, step.step, step.action)
-
-
-def short(key: StepKey) -> str:
-    """`approve`, or `~approve` for its undo."""
-    return f"~{key.step}" if key.action is Action.COMPENSATE else key.step
-
-
-async def give(engine: Engine, key: StepKey | str, answer: Any, **options: Any) -> CommandResult:
-    """Answer a step: a failure where the answer is an exception, which is not retried where it is a
-    PermanentStepFailure."""
-    if isinstance(answer, BaseException):
-        options.setdefault("force_permanent_failure", isinstance(answer, PermanentStepFailure))
-        return accepted(await engine.set_step_failure(key, answer, throw_on_error=False, **options))
-    return accepted(await engine.set_step_success(key, answer, throw_on_error=False, **options))
-
-
-async def _answer_one(engine: Engine, store: CheckpointStore, answers: Answers) -> bool:
-    """Answer the first step that waits and has an answer; False where there is none."""
-    if not answers:
-        return False
-    for step in store.reader.steps_waiting():
-        key = key_of(step)
-        for name in (str(key), short(key)):
-            if name in answers:
-                answer = answers[name]
-                if isinstance(answer, type):
-                    answer = answer()
-                elif callable(answer):
-                    answer = answer(step.attempts)
-                await give(engine, key, answer, until="stored")
-                return True
-    return False
 
 
 def _why(store: CheckpointStore, key: ExecutionKey, execution: Execution | None) -> str:

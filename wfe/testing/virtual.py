@@ -158,6 +158,20 @@ def _let_go(waiters: list[asyncio.Future[None]]) -> None:
             waiter.set_result(None)
 
 
+def running_loop() -> VirtualLoop:
+    """The loop that runs this.
+
+    Raises:
+        RuntimeError: it is none of ours, or none runs.
+    """
+    loop = asyncio.get_running_loop()
+    if not isinstance(loop, VirtualLoop):
+        raise RuntimeError(
+            "Virtual time needs a VirtualLoop: asyncio.Runner(loop_factory=VirtualLoop)"
+        )
+    return loop
+
+
 class VirtualClock:
     """The clock of a `VirtualLoop`, the running one where none is given: `Engine(clock=…)`."""
 
@@ -167,16 +181,7 @@ class VirtualClock:
 
     @property
     def loop(self) -> VirtualLoop:
-        """
-        Raises:
-            RuntimeError: none was given, and the running one is none.
-        """
-        loop = self._loop or asyncio.get_running_loop()
-        if not isinstance(loop, VirtualLoop):
-            raise RuntimeError(
-                "Virtual time needs a VirtualLoop: asyncio.Runner(loop_factory=VirtualLoop)"
-            )
-        return loop
+        return self._loop or running_loop()
 
     def now(self) -> datetime:
         return self._start + timedelta(seconds=self.loop.time())
