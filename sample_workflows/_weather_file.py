@@ -82,8 +82,10 @@ def read(path: str) -> tuple[list[Day], str]:
     try:
         content = Path(path).read_bytes()
         text = content.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise PermanentStepFailure(f"{path} cannot be read: {error}") from error
+    except OSError as error:
+        raise PermanentStepFailure(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise PermanentStepFailure(f"{path} cannot be read: it is no UTF-8 text") from error
     days: dict[str, Day] = {}
     bad: list[str] = []
     for line, row in numbered(path, text):

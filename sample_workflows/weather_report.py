@@ -258,7 +258,7 @@ def write_report(
     try:
         replace_file(Path(job.report), text.encode(), ctx.run_id)
     except OSError as error:
-        raise PermanentStepFailure(f"{job.report} cannot be written: {error}") from error
+        raise PermanentStepFailure(f"{job.report} cannot be written: {error.strerror}") from error
     return job.report
 
 

@@ -20,7 +20,13 @@ from wfe.authoring.registry import Registry
 from wfe.authoring.resources import Resource
 from wfe.authoring.workflows import Workflow
 from wfe.config import looks_like_path
-from wfe.errors import DefinitionError, DuplicateWorkflow, ModuleFailed, WorkflowNotFound
+from wfe.errors import (
+    DefinitionError,
+    DuplicateWorkflow,
+    ModuleFailed,
+    UsageError,
+    WorkflowNotFound,
+)
 from wfe.importing import Folder, Module, append_to_path, forget_plain_names
 
 
@@ -118,6 +124,23 @@ def load_target(
     return catalog.find(name), catalog
 
 
+def check_target(target: str) -> None:
+    """
+    Raises:
+        UsageError: a target that cannot name a workflow.
+    """
+    module, colon, name = target.rpartition(":")
+    if not colon and name.endswith(".py"):
+        raise UsageError(
+            f"{target!r} is a file; the workflow in it has to be named, too.",
+            hint=f"Write {target}:NAME. See what it holds with: wfe workflows list --app {target}",
+        )
+    if not name or (colon and not module):
+        raise UsageError(
+            f"{target!r} names no workflow.", hint="Write NAME, FILE.py:NAME or MODULE:NAME."
+        )
+
+
 def absolute(source: str) -> str:
     """`source` with a path made absolute; a dotted module as it is."""
     if looks_like_path(source) or os.path.exists(source):  # noqa: PTH110 a dotted name is no path
@@ -167,14 +190,18 @@ def _modules(source: str, root: Path) -> list[tuple[str, Module]]:
         return [(source, Module(source))]
     place = Path(os.path.realpath(source))
     if not place.exists():
-        raise ModuleFailed(source, f"There is no file or folder {shown(source)}.")
+        raise ModuleFailed(source, f"There is no file or folder {shown(source)}.", hint=_SOURCES)
     if place.is_dir():
         folder = Folder.of(place)
         files = [(str(file), Module(folder.name_of(file), str(file))) for file in _files(place)]
         return [(source, Module(folder.package)), *files]
     if place.suffix != ".py":
-        raise ModuleFailed(source, f"{shown(source)} is no Python file.")
+        raise ModuleFailed(source, f"{shown(source)} is no Python file.", hint=_SOURCES)
     return [(source, Module(Folder.of(place.parent).name_of(place), str(place)))]
+
+
+#: What can be named.
+_SOURCES = "Name a file.py, a folder or a dotted.module that exists."
 
 
 def _files(folder: Path) -> Iterator[Path]:

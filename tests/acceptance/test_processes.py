@@ -37,6 +37,19 @@ def slow():
 """
 
 
+ECHO = """
+from wfe import step, workflow
+
+@step
+def echo(value):
+    return value
+
+@workflow("echo")
+def echoing(value):
+    return echo(value)
+"""
+
+
 @pytest.fixture
 def slow(project: Project) -> Project:
     """A workflow whose first step creates `started` and waits for a file `go`."""
@@ -179,8 +192,9 @@ def test_the_second_signal_ends_it_at_once(slow: Project) -> None:
     while "Stopping" not in told:
         told = running.stderr.readline()
     running.send_signal(signal.SIGINT)
-    running.communicate(timeout=5)
+    _, err = running.communicate(timeout=5)
     assert running.returncode == 130
+    assert err.endswith("It goes on where it was with: wfe run slow --tx t1\n")
     assert slow.wfe("executions", "list", "-o", "key").lines == ["slow:t1"]
 
 
@@ -235,3 +249,30 @@ def test_a_database_that_cannot_be_written_is_one_sentence(slow: Project) -> Non
     assert ended.code == 1
     assert ended.document["error"]["code"] == "store_unusable"
     assert not (slow.root / "started").exists()
+
+
+def test_an_interrupt_while_it_starts_is_no_traceback(project: Project) -> None:
+    main = "import sys, wfe.cli; from importlib.abc import MetaPathFinder as Finder\n"
+    stop = "class Stop(Finder):\n def find_spec(self, *_): raise KeyboardInterrupt\n"
+    code = f"{main}{stop}sys.meta_path.insert(0, Stop()); sys.exit(wfe.cli.main())"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize(
+    ("streams", "code"),
+    [("<&-", 0), (">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0), (">/dev/full", 1)],
+)
+def test_streams_that_are_closed_or_full_harm_nothing(
+    project: Project, streams: str, code: int
+) -> None:
+    project.write("workflows/echo.py", ECHO)
+    command = f"'{WFE}' run echo -i 1 --tx t1 {streams}"
+    ended = subprocess.run(
+        command, shell=True, cwd=project.root, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == code
+    assert "internal" not in ended.stderr
+    assert project.wfe("executions", "list", "--state", "done", "-o", "key").lines == ["echo:t1"]

@@ -133,13 +133,13 @@ def test_a_failure_shows_what_was_undone_and_why(spawn: Any) -> None:
     assert code == 10
     final = "\n".join(lines)
     assert re.search(r" ┌ left +✓ done +\S+ ↺ reverted", final)
-    assert re.search(r"   ship +✗ failed +\S+ ↺ reverted +PermanentStepFailure: no truck", final)
+    assert re.search(r"   ship +✗ failed +\S+ ↺ reverted +no truck", final)
     assert "error: order:rocket:x failed; all it had done was undone." in final
 
 
 def test_waiting_keys_can_be_pasted_while_it_waits(spawn: Any) -> None:
     child = spawn(*run(ask=True), columns=40)
-    child.expect_exact("wfe step succeed order:rocket:x:ask:invoke\r\n")
+    child.expect_exact("wfe step succeed order:rocket:x:ask:invoke --response JSON\r\n")
     child.expect("●.*waiting")
     child.sendintr()
     child.expect_exact("It goes on where it was with: wfe run order --tx rocket:x\r\n")

@@ -217,3 +217,35 @@ def test_an_unknown_setting_is_refused_with_a_near_one(project: Project) -> None
     ended = project.wfe("executions", "list", "-o", "json")
     assert ended.code == 2
     assert "there is no setting 'databse'" in json.loads(ended.out)["error"]["message"]
+
+
+def test_the_command_that_helps_is_the_one_that_was_typed_on_the_same_database(
+    flows: Project,
+) -> None:
+    assert "See: wfe executions list --help" in flows.wfe("executions", "list", "--limit", "-1").err
+    assert "See: wfe run --help" in flows.wfe("run", "echo", "--tx").err
+    flows.wfe("run", "echo", "-i", "1", "--tx", "t1", "--db", "my.db")
+    ended = flows.wfe("step", "succeed", "echo:t1:echo:invoke", "--db", "my.db")
+    assert ended.err.endswith("wfe executions show echo:t1 --db my.db\n")
+
+
+def test_where_there_is_no_database_that_is_why_nothing_is_found(flows: Project) -> None:
+    ended = flows.wfe("executions", "show", "t1", "--db", "typo.db", "-o", "json")
+    assert ended.code == 3
+    assert str(flows.root / "typo.db") in ended.document["error"]["hint"]
+
+
+@pytest.mark.parametrize("target", ["workflows/flows.py", ":echo", "workflows/flows.py:"])
+def test_a_target_that_names_no_workflow_says_how_one_is_named(flows: Project, target: str) -> None:
+    ended = flows.wfe("run", target, "-o", "json")
+    assert ended.code == 2
+    assert ended.document["error"]["code"] == "usage"
+    assert ":NAME" in ended.document["error"]["hint"]
+
+
+def test_an_interrupt_outside_of_any_execution_is_one_sentence(flows: Project) -> None:
+    flows.write("workflows/stopped.py", "raise KeyboardInterrupt")
+    ended = flows.wfe("run", "echo", "-i", "1", "-o", "json")
+    assert ended.code == 130
+    assert ended.document["error"]["code"] == "interrupted"
+    assert ended.err == "error: Interrupted.\n"

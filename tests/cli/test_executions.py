@@ -174,7 +174,7 @@ def test_show_lists_what_to_answer(stored: Project) -> None:
     key = "publish:c:approve:invoke"
     assert line.split("\t")[1:] == [
         key,
-        f"wfe step succeed {key}",
+        f"wfe step succeed {key} --response JSON",
         f"wfe step fail {key} --error REASON",
     ]
 

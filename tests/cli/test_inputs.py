@@ -122,3 +122,11 @@ def test_what_is_no_duration_is_refused_with_its_flag() -> None:
     assert seconds("2m", "--timeout") == 120
     with pytest.raises(UsageError, match="--timeout: 'soon' is no duration"):
         seconds("soon", "--timeout")
+
+
+def test_an_empty_answer_is_called_empty_and_no_answer_is_pointed_at_parameters() -> None:
+    with pytest.raises(UsageError, match=r"--response is empty"):
+        json_value(" ", "--response")
+    with pytest.raises(UsageError) as refused:
+        json_value("kim", "--response")
+    assert "-p" not in refused.value.hint

@@ -110,3 +110,13 @@ def test_without_a_store_nothing_is_found() -> None:
         find_step(None, "publish:t1:approve:invoke")
     with pytest.raises(MalformedKey):
         find_step(None, "t1")
+
+
+def test_of_many_candidates_the_newest_ten_are_told(flows: Project) -> None:
+    for number in range(12):
+        start(flows, "publish", f"t{number}")
+    with open_reader(flows.db) as reader:
+        run = find_execution(reader, "publish:t0").head.run_id
+        with pytest.raises(UsageError, match=r", and others\.") as refused:
+            find_execution(reader, run[:4])
+    assert refused.value.message.count("(run ") == 10

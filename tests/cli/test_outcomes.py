@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ import msgspec
 import pytest
 
 from tests.project import Project
-from wfe.cli import exit_codes
+from wfe.cli import exit_codes, report
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.session import colors_by_default
 from wfe.model import Action, ErrorRecord, Execution, ExecutionState, Flow, Head
@@ -118,3 +119,15 @@ def test_colours_asked_for_by_name_make_a_pipe_a_screen(flows: Project) -> None:
     shown = flows.wfe("executions", "list", "--color", "always").out
     assert "\x1b[32m✓" in shown
     assert "KEY" in shown
+
+
+def test_what_the_message_says_is_not_said_again_below_it() -> None:
+    stack = 'Traceback (most recent call last):\n  File "a.py", line 1, in ship\n{}: no\n'
+    for told in ("ValueError", "wfe.errors.ValueError"):
+        record = msgspec.structs.replace(BROKEN, stack=stack.format(told))
+        assert report.frames(record) == '  File "a.py", line 1, in ship'
+
+
+def test_the_error_of_a_step_and_that_of_an_undo_are_two_sentences(flows: Project) -> None:
+    ended = flows.wfe("run", "wall", "-p", "fail=ship", "-o", "json")
+    assert re.search(r"Step 'ship': .*\. The undo of step ", ended.document["error"]["message"])

@@ -206,3 +206,17 @@ def test_of_a_tree_that_is_too_tall_the_part_under_way_is_shown() -> None:
     lines = Screen(Terminal(), colors=False, width=60).part(part)
     assert len(lines) == 20
     assert lines[0].plain == f" … {part.before} before"
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [(100, "  A description of this"), (60, "  A descri…"), (54, "")],
+)
+def test_a_description_is_cut_where_the_line_ends_and_left_out_where_no_word_fits(
+    width: int, shown: str
+) -> None:
+    stream = Terminal()
+    screen = Screen(stream, colors=False, width=width)
+    row = [screen.text("k" * 49), screen.text("A description of this")]
+    screen.table(["KEY", "DESCRIPTION"], [row], cut=True)
+    assert stream.written().split("\n")[1] == "k" * 49 + shown

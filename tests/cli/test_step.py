@@ -160,3 +160,10 @@ def test_the_workflow_of_an_answered_step_has_to_load(waiting: Project) -> None:
     waiting.write("workflows/flows.py", "1 / 0")
     ended = waiting.wfe("step", "succeed", "t1", "--app", "workflows/flows.py")
     assert ended.code in (0, 2)  # the module is loaded already where one process runs both commands
+
+
+def test_an_answer_for_code_that_is_not_loaded_asks_for_its_module(waiting: Project) -> None:
+    waiting.write("other.py", "")
+    ended = waiting.wfe("step", "succeed", "t1", "--response", "1", "--app", "other.py")
+    assert ended.code == 3
+    assert "--app FILE" in ended.err

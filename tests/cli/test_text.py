@@ -72,3 +72,19 @@ def test_durations_are_short(seconds: float | None, shown: str) -> None:
 def test_ages_are_coarse(seconds: float, shown: str) -> None:
     now = datetime(2026, 11, 30, tzinfo=UTC)
     assert text.age(now - timedelta(seconds=seconds), now) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "shown"),
+    [
+        ("KeyError", "'b'", "KeyError: 'b'"),
+        ("KeyboardInterrupt", "", "KeyboardInterrupt"),
+        (None, "no truck", "no truck"),
+        ("PermanentStepFailure", "no truck", "no truck"),
+        ("PermanentStepFailure", "", "PermanentStepFailure"),
+    ],
+)
+def test_a_failure_is_its_type_and_what_it_says_where_both_say_something(
+    name: str | None, message: str, shown: str
+) -> None:
+    assert text.failure(name, message) == shown

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.project import Project
 
 
@@ -71,3 +73,57 @@ def test_show_in_a_pipe_is_tab_separated(flows: Project) -> None:
     lines = [line.split("\t") for line in flows.wfe("workflows", "show", "order").lines]
     assert ["key", "order"] in lines
     assert [line[1] for line in lines if line[0] == "step"] == ["reserve", "charge", "wrap", "ship"]
+
+
+def test_on_a_terminal_the_input_is_a_line_for_each_field(flows: Project) -> None:
+    flows.write(
+        "workflows/typed.py",
+        """
+        from dataclasses import dataclass, field
+        from datetime import datetime
+        from typing import Any, Literal
+
+        from wfe import step, workflow
+
+        @dataclass
+        class Address:
+            city: str
+            zip: str | None = None
+
+        @dataclass
+        class Parcel:
+            to: Address
+            due: datetime
+            speed: Literal["slow", "fast"] = "slow"
+            tags: list[str] = field(default_factory=list)
+            note: Any = None
+
+        @step
+        def send(parcel: Parcel) -> None: ...
+
+        @workflow("send")
+        def sending(parcel: Parcel):
+            send(parcel)
+
+        @step
+        def tick() -> None: ...
+
+        @workflow("tick")
+        def ticking():
+            tick()
+        """,
+    )
+    shown = flows.wfe("workflows", "show", "send", "--color", "always").out
+    lines = [line.split() for line in re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()]
+    assert lines[lines.index(["Input"]) + 1 :] == [
+        ["to", "required", "Address"],
+        ["due", "required", "string"],
+        ["speed", "default", '"slow"', '"fast"', "|", '"slow"'],
+        ["tags", "default", "[]", "array", "of", "string"],
+        ["note", "default", "null", "anything"],
+        [],
+        ["Address"],
+        ["city", "required", "string"],
+        ["zip", "default", "null", "string", "or", "null"],
+    ]
+    assert flows.wfe("workflows", "show", "tick", "--color", "always").out.endswith("  none\n")

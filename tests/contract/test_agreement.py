@@ -20,7 +20,7 @@ from wfe.store.memory import MemoryStore
 from wfe.store.sqlite import SQLiteStore
 
 #: Each example goes through a file.
-FEW = max(settings().max_examples // 4, 1)
+FEW = max(settings().max_examples // 5, 1)
 
 
 class Pair:

@@ -317,6 +317,7 @@ def test_a_newer_schema_is_refused_and_nothing_is_changed(tmp_path: Path) -> Non
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("INSERT INTO schema_version VALUES (99, 'of the future', 0)")
         connection.commit()
+        connection.execute("PRAGMA journal_mode = DELETE")
     before = file.read_bytes()
     for opening in (open_for_writing, open_for_reading):
         with pytest.raises(SchemaTooNew, match="written by a newer wfe \\(schema 99"):

@@ -156,13 +156,15 @@ def test_later_parcels_of_one_key_wait_for_the_next_group(bench: Bench) -> None:
 
 
 def test_a_lone_parcel_is_written_at_once_by_the_caller(bench: Bench) -> None:
-    async def use(commits: Commits) -> None:
-        assert await commits.put(parcel("t1"), lone=True)
-        assert not await commits.put(parcel("t1"), lone=True)
+    for expected in (True, False):
 
-    bench.run(use)
+        async def use(commits: Commits, expected: bool = expected) -> None:
+            assert await commits.put(parcel("t1"), lone=True) is expected
+
+        bench.run(use)
     assert bench.hops == 0
     assert bench.threads == {threading.get_ident()}
+    assert bench.connection.pragma("busy_timeout") == 0
 
 
 def test_a_parcel_that_is_not_alone_is_written_by_the_thread(bench: Bench) -> None:
@@ -172,6 +174,7 @@ def test_a_parcel_that_is_not_alone_is_written_by_the_thread(bench: Bench) -> No
     bench.run(use)
     assert bench.hops == 1
     assert threading.get_ident() not in bench.threads
+    assert bench.connection.pragma("busy_timeout") == 5000
 
 
 def test_a_lone_parcel_joins_the_queue_where_a_group_is_under_way(bench: Bench) -> None:

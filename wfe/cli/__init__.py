@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -17,6 +18,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from wfe.cli import app
 
         code = app.main(arguments)
+    except KeyboardInterrupt:  # while the modules were imported: nothing has begun
+        code = 128 + signal.SIGINT
     finally:
         if is_collecting:
             gc.enable()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -71,6 +72,7 @@ def whole() -> Any:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code. No error leaves this function."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
+    _open_closed_streams()
     _tolerate_any_text()
     try:
         code = whole().main(arguments, "wfe", standalone_mode=False)
@@ -115,6 +117,15 @@ def wants_json(arguments: Sequence[str]) -> bool:
         if argument in ("-ojson", "-o=json", "--output=json"):
             return True
     return False
+
+
+def _open_closed_streams() -> None:
+    """A standard stream that was closed leads nowhere. Else its number would be given to the next
+    file that is opened, and what is meant for the stream would be written into it."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            number = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, os.fdopen(number, mode))
 
 
 def _tolerate_any_text() -> None:

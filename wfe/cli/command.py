@@ -10,14 +10,16 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from wfe.cli.exit_codes import ExitCode
+from wfe.cli.failures import Interrupted, help_with
 from wfe.cli.session import Session
-from wfe.errors import UsageError
+from wfe.errors import UsageError, WfeError
 
 _COMMON: dict[str, Any] = {
     "app": Annotated[
@@ -62,7 +64,11 @@ def _lighten(parameters: Sequence[Any]) -> None:
 class _Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _lighten(self.get_params(ctx))
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except typer.TyperException as error:  # the parser of options does not say whose they are
+            vars(error)["ctx"] = vars(error).get("ctx") or ctx
+            raise
 
 
 class Group(TyperGroup):
@@ -107,8 +113,15 @@ def command(
     def register(function: Callable[..., int]) -> Callable[..., int]:
         def run(ctx: typer.Context, **values: Any) -> int:
             flags = {key: values.pop(key) or (ctx.obj or {}).get(key) for key in _COMMON}
-            output = _checked(values.pop("output", None), formats)
-            return _quietly(lambda: function(Session(flags, output), **values))
+            session = None
+            try:
+                session = Session(flags, _checked(values.pop("output", None), formats))
+                return _quietly(partial(function, session, **values))
+            except WfeError as error:
+                help_with(error, ctx.command_path, session)
+                raise
+            except KeyboardInterrupt:  # Typer would end without a word, or the JSON that is due
+                raise Interrupted from None
 
         _sign(run, function, [*_own(function), *_added(added)])
         app.command(name, cls=_Command)(run)

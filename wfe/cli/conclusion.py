@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from wfe.cli import documents, exit_codes, output, report, text, tree
@@ -72,18 +73,23 @@ def _failure(session: Session, execution: Execution, code: ExitCode) -> Failure 
     sentences = [f"{key} {what}."]
     for record, kind in ((cause, "Step"), (undo, "The undo of step")):
         if record is not None:
-            label = f"{record.name}: " if record.name else ""
             where = f"{kind} {record.action!r}: " if record.action else ""
-            sentences.append(f"{where}{label}{record.message}")
+            sentences.append(where + text.failure(record.name, record.message))
     worst = undo or cause
     return Failure(
-        " ".join(sentences),
+        _joined(sentences),
         code=name,
         exit_code=code,
         hint=f"See: {session.command('executions', 'show', key)}",
         key=key,
         details=report.frames(worst) if worst is not None else "",
     )
+
+
+def _joined(sentences: Sequence[str]) -> str:
+    *others, last = sentences
+    ended = [one if one.endswith((".", "!", "?")) else f"{one}." for one in others]
+    return " ".join([*ended, last])
 
 
 def _print(session: Session, execution: Execution, failure: Failure | None) -> None:
@@ -136,7 +142,11 @@ def _left(session: Session, driven: Driven) -> int:
             f"{why}: {driven.key} is {end or 'not finished'}.",
             code=name,
             exit_code=code,
-            hint=_go_on(session, driven.key, is_over=end is not None),
+            hint=(
+                report.goes_on(session, driven.key)
+                if end is None
+                else f"See: {session.command('executions', 'show', str(driven.key))}"
+            ),
             key=str(driven.key),
         )
     if session.output == "json":
@@ -150,10 +160,3 @@ def _final_state(session: Session, key: ExecutionKey) -> str | None:
     with session.reader() as reader:
         execution = reader.load(key) if reader is not None else None
     return str(execution.head.state) if execution is not None and execution.head.is_final else None
-
-
-def _go_on(session: Session, key: ExecutionKey, *, is_over: bool) -> str:
-    if is_over:
-        return f"See: {session.command('executions', 'show', str(key))}"
-    command = session.command("run", key.workflow_id, "--tx", key.transaction_id)
-    return f"It goes on where it was with: {command}"

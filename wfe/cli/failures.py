@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wfe.cli import text
 from wfe.cli.exit_codes import ExitCode
-from wfe.errors import MalformedKey, ModuleFailed, StoreError, WfeError
+from wfe.errors import MalformedKey, ModuleFailed, StoreError, TransactionNotFound, WfeError
+
+if TYPE_CHECKING:
+    from wfe.cli.session import Session
+
+
+class Interrupted(Exception):
+    """INT, where no execution had begun."""
 
 
 class Failure:
@@ -41,12 +48,16 @@ class Failure:
                 _located(error),
                 code=error.code,
                 exit_code=error.exit_code,
-                hint=error.hint or _hint(error),
+                hint=error.hint or _hint(error, "wfe"),
                 key=_key(error),
                 details=error.report if isinstance(error, ModuleFailed) else "",
             )
+        if isinstance(error, Interrupted):
+            return cls("Interrupted.", code="interrupted", exit_code=ExitCode.INTERRUPTED)
         if isinstance(error, OSError) and error.filename is not None:
             return cls(f"{error.filename}: {error.strerror}.", code="os")
+        if isinstance(error, OSError) and error.strerror:  # of a stream, which has no name
+            return cls(f"Cannot read or write: {error.strerror}.", code="os")
         return cls(
             f"Unexpected internal error: {type(error).__name__}: {error}",
             code="internal",
@@ -88,14 +99,25 @@ def _key(error: WfeError) -> str | None:
     return ":".join(known) or None
 
 
-def _hint(error: WfeError) -> str:
+def help_with(error: WfeError, command: str, session: Session | None) -> None:
+    """Let `error`, which ends `command`, name the way out in full: with the flags that this one was
+    given."""
+    hint = error.hint or _hint(error, command)
+    if session is not None and isinstance(error, (TransactionNotFound, MalformedKey)):
+        hint = session.why_nothing_is_found() or hint
+    error.hint = session.with_flags(hint) if session is not None else hint
+
+
+def _hint(error: WfeError, command: str) -> str:
     """The command that helps, where the error names none itself."""
     match error.code:
         case "workflow_not_found":
             return "List what there is with: wfe workflows list"
+        case "module_failed":
+            return "Correct it, and look again with: wfe workflows list"
         case "store_busy":
             return "Another process holds the database; try again."
         case _ if isinstance(error, StoreError):
             return "Choose another file with --db PATH or WFE_DB."
         case _:
-            return "See: wfe --help"
+            return f"See: {command} --help"

@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from types import FrameType
 from typing import NamedTuple
 
+from wfe.cli import report
 from wfe.cli.capture import stdout_kept
 from wfe.cli.live import Watcher
 from wfe.cli.session import Session
@@ -81,9 +82,13 @@ async def _drive(
         recording=Recording.EVERY_STEP,
         retention_time=config.retention,
     )
-    with _Interrupts(watcher.leave) as interrupts:
+    view = _View(engine, watcher, key)
+
+    def leave() -> None:
+        watcher.leave(report.goes_on(session, view.key) if view.key is not None else "")
+
+    with _Interrupts(leave) as interrupts:
         await engine.start()
-        view = _View(engine, watcher, key)
         working = asyncio.ensure_future(command(engine, view.on_event))
         others = asyncio.create_task(view.keep()), asyncio.create_task(interrupts.arrived.wait())
         try:

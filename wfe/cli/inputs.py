@@ -93,8 +93,12 @@ def _decode(text: str, what: str) -> Any:
     try:
         return msgspec.json.decode(_encodable(text, what).encode())
     except msgspec.DecodeError as error:
+        if not text.strip():
+            raise UsageError(f"{what} is empty; it has to be JSON.") from None
         shown = text if len(text) <= 60 else f"{text[:57]}..."
-        hint = "Text needs quotes in JSON. Single values go with -p key=value."
+        hint = "Text needs quotes in JSON: '\"text\"'."
+        if what.startswith("--input"):
+            hint += " Single values go with -p key=value."
         raise UsageError(f"{what} is not JSON: {error}: {shown}", hint=hint) from None
     except RecursionError:
         raise UsageError(f"{what} is nested too deep.") from None

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _RUN_PREFIX = re.compile(r"[0-9A-Za-z]{4,26}")
 _MOST_CANDIDATES = 20
+_MOST_SHOWN = 10
 
 
 class Found(NamedTuple):
@@ -148,7 +149,8 @@ def _step_key(found: Found) -> StepKey:
 def _only(text: str, found: Sequence[Found]) -> Found:
     if len(found) == 1:
         return found[0]
-    runs = [f"{one.key} (run {one.execution.head.run_id})" for one in found]
+    runs = [f"{one.key} (run {one.execution.head.run_id})" for one in found[:_MOST_SHOWN]]
+    runs += ["and others"] if len(found) > _MOST_SHOWN else []
     raise UsageError(f"{text!r} may mean: {', '.join(runs)}.", hint="Write more of it.")
 
 

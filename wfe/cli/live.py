@@ -49,8 +49,8 @@ class Watcher(Protocol):
         """A sentence for the person who watches."""
         ...
 
-    def leave(self) -> None:
-        """The process ends now: leave the terminal usable."""
+    def leave(self, sentence: str) -> None:
+        """The process ends now, within a signal: leave the terminal usable, and say a last word."""
         ...
 
 
@@ -99,8 +99,9 @@ class Lines:
     def on_log(self, key: StepKey | None, message: str) -> None:
         self._write(text.iso(SystemClock().now()), "log", str(key or ""), "", message)
 
-    def leave(self) -> None:
-        pass
+    def leave(self, sentence: str) -> None:
+        with contextlib.suppress(OSError):
+            os.write(sys.stderr.fileno(), _last_word(sentence))
 
     def say(self, sentence: str) -> None:
         self._write(text.iso(SystemClock().now()), "note", sentence)
@@ -158,9 +159,9 @@ class LiveTree:
     def on_log(self, key: StepKey | None, message: str) -> None:
         self.say(f"{key.step}: {message}" if key else message)
 
-    def leave(self) -> None:
-        with contextlib.suppress(OSError):
-            os.write(self._terminal.fileno(), b"\x1b[?25h\n")  # the cursor, which is hidden
+    def leave(self, sentence: str) -> None:
+        with contextlib.suppress(OSError):  # first the cursor, which is hidden
+            os.write(self._terminal.fileno(), b"\x1b[?25h\n" + _last_word(sentence))
 
     def say(self, sentence: str) -> None:
         self._screen.line(text.safe(sentence))
@@ -177,6 +178,10 @@ class LiveTree:
         return [*lines, self._screen.summary(execution, now)]
 
 
+def _last_word(sentence: str) -> bytes:
+    return f"{text.safe(sentence)}\n".encode(errors="backslashreplace") if sentence else b""
+
+
 def _key_of(event: Event) -> str:
     if event.step is None:
         return f"{event.workflow_id}:{event.transaction_id}"
@@ -191,8 +196,7 @@ def _step_key(event: Event) -> StepKey:
 
 def _detail(event: Event) -> str:
     if event.error is not None:
-        name = f"{event.error.name}: " if event.error.name else ""
-        return name + event.error.message
+        return text.failure(event.error.name, event.error.message)
     if event.kind is EventKind.PROGRESS:
         return str(tree.Progress(event.fraction, event.message))
     return str(event.state or event.scope or "")

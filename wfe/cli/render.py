@@ -42,6 +42,8 @@ _BRACKETS = {"": " ", "first": "┌", "middle": "│", "last": "└"}
 _ASCII_BRACKETS = {"": " ", "first": "|", "middle": "|", "last": "|"}
 _MOVING = ("running", "compensating")
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+#: Cells that a shortened text needs to say anything.
+_WORD = 8
 _ASCII_FRAMES = "|/-\\"
 
 
@@ -92,11 +94,26 @@ class Screen:
 
     # --- tables ----------------------------------------------------------------------------------
 
-    def table(self, titles: Sequence[str], rows: Iterable[Sequence[Text]]) -> None:
-        """Columns side by side; the last one is as long as it likes."""
+    def table(
+        self, titles: Sequence[str], rows: Iterable[Sequence[Text]], *, cut: bool = False
+    ) -> None:
+        """Columns side by side; the last one is as long as it likes, or `cut` where the line ends.
+        Cut to less than a word it is left out."""
         table = [[Text(title, "dim") for title in titles], *rows]
         for line, row in zip(aligned([row[:-1] for row in table]), table, strict=True):
-            self.line(line, row[-1])
+            last, room = row[-1].copy(), self.width - _length(line)
+            if cut and room < _WORD:
+                last = Text()
+                line.rstrip()
+            elif cut:
+                last.truncate(room, overflow="ellipsis")
+            self.line(line, last)
+
+    def columns(self, rows: Iterable[Sequence[str]]) -> None:
+        """Data side by side, without titles."""
+        for line in aligned([list(map(self.text, row)) for row in rows]):
+            line.rstrip()
+            self.line(line)
 
     def text(self, data: str) -> Text:
         """Data as it is, but for control characters."""

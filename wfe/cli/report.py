@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from wfe.cli import documents, output, text, tree
 from wfe.clock import SystemClock
-from wfe.model import ErrorRecord, Execution, StepKey
+from wfe.model import ErrorRecord, Execution, ExecutionKey, StepKey
 
 if TYPE_CHECKING:
     from wfe.cli.render import Screen
@@ -16,11 +16,18 @@ if TYPE_CHECKING:
 
 
 def answers(session: Session, key: StepKey) -> tuple[str, str]:
-    """The two command lines that answer a waiting step."""
+    """The two command lines that answer a waiting step. Pasted as they are, they are refused or
+    harmless: an answer that nobody gave would carry the execution on."""
     return (
-        session.command("step", "succeed", str(key)),
+        session.command("step", "succeed", str(key), "--response", "JSON"),
         session.command("step", "fail", str(key), "--error", "REASON"),
     )
+
+
+def goes_on(session: Session, key: ExecutionKey) -> str:
+    """How an unfinished execution is carried on."""
+    command = session.command("run", key.workflow_id, "--tx", key.transaction_id)
+    return f"It goes on where it was with: {command}"
 
 
 def print_plain(session: Session, execution: Execution) -> None:
@@ -81,8 +88,7 @@ def draw_errors(screen: Screen, errors: tuple[ErrorRecord, ...]) -> None:
     for record in errors:
         side = "undo of " if str(record.handler_type) == "compensate" else ""
         where = f"{side}{record.action}" if record.action else "result"
-        name = f"{record.name}: " if record.name else ""
-        screen.line(f"  {where}: {text.safe(name + record.message)}")
+        screen.line(f"  {where}: {text.safe(text.failure(record.name, record.message))}")
         if found := frames(record):
             screen.dim(_indented(text.safe_lines(found), by=4))
 
@@ -92,9 +98,11 @@ def frames(record: ErrorRecord) -> str:
     Empty for a failure that was meant: where it was raised helps nobody."""
     if record.name == "PermanentStepFailure":
         return ""
-    lines = (record.stack or "").rstrip().splitlines()
-    if lines and lines[-1] == f"{record.name}: {record.message}":
-        lines.pop()
+    stack = (record.stack or "").rstrip()
+    told = text.failure(record.name, record.message).rstrip()
+    if stack.endswith(told):  # after the module of the error's type
+        stack = stack.removesuffix(told).rpartition("\n")[0]
+    lines = stack.splitlines()
     return "\n".join(line for line in lines if line != "Traceback (most recent call last):")
 
 

@@ -62,6 +62,7 @@ class Session:
         """The workflow that TARGET means. See `wfe.discover.load_target`."""
         from wfe import discover
 
+        discover.check_target(target)
         if not self.config.app and ":" not in target:
             raise self._without_workflows(target)
         with contextlib.redirect_stdout(sys.stderr):
@@ -92,9 +93,23 @@ class Session:
 
     def command(self, *words: str) -> str:
         """The line that runs `wfe` with these words on the same database and modules."""
+        return shlex.join(["wfe", *words, *self._flags()])
+
+    def with_flags(self, hint: str) -> str:
+        """A hint that ends with a command of ours, which is to use the same database and modules."""
+        flags = shlex.join(self._flags())
+        ends_with_command = ": wfe " in hint and not hint.endswith("--help")
+        return f"{hint} {flags}" if flags and ends_with_command else hint
+
+    def _flags(self) -> list[str]:
         flags = [part for app in self._app for part in ("--app", app)]
-        flags += ["--db", self._db] if self._db else []
-        return shlex.join(["wfe", *words, *flags])
+        return [*flags, "--db", self._db] if self._db else flags
+
+    def why_nothing_is_found(self) -> str:
+        """A sentence where there is no database to find anything in; else empty."""
+        if self.config.db.exists():
+            return ""
+        return f"There is no database {self.config.db} yet. Another one: --db PATH."
 
 
 def colors_by_default(stream: TextIO) -> bool:

@@ -10,6 +10,7 @@ import typer
 from wfe.cli.command import command, group
 from wfe.cli.output import RUN_FORMATS
 from wfe.cli.session import Session
+from wfe.errors import WorkflowNotFound
 
 if TYPE_CHECKING:
     from wfe.model import CommandResult, Event, StepKey
@@ -91,7 +92,11 @@ def _answer(session: Session, text: str, answer: Answer) -> int:
     with session.reader() as reader:
         step = keys.find_step(reader, text)
     catalog = session.catalog()
-    catalog.find(step.workflow_id)
+    try:
+        catalog.find(step.workflow_id)
+    except WorkflowNotFound as error:
+        error.hint = error.hint or "Name the module it is in: --app FILE."
+        raise
 
     from wfe.cli import foreground
     from wfe.cli.live import watcher

@@ -42,6 +42,14 @@ def _json_escape(match: re.Match[str]) -> str:
     return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
 
 
+def failure(name: str | None, message: str) -> str:
+    """An error as one text: its type and what it says. The type of a failure that was meant says
+    nothing more."""
+    if name == "PermanentStepFailure" and message:
+        return message
+    return f"{name}: {message}" if name and message else name or message
+
+
 def iso(moment: datetime | None) -> str:
     """ISO-8601 in UTC, to the millisecond; empty for None."""
     if moment is None:

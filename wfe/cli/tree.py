@@ -211,8 +211,7 @@ def _notes(
     if record.reason:
         notes.append(record.reason)
     if record.error is not None and _is_failing(record):
-        name = f"{record.error.name}: " if record.error.name else ""
-        notes.append(name + record.error.message)
+        notes.append(text.failure(record.error.name, record.error.message))
     return [text.safe(note) for note in notes if note]
 
 

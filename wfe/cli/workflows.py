@@ -15,6 +15,7 @@ from wfe.cli.session import Session
 if TYPE_CHECKING:
     from wfe.authoring.workflows import Workflow
     from wfe.cli.failures import Failure
+    from wfe.cli.render import Screen
     from wfe.discover import Catalog
 
 app = group("See what can be run.")
@@ -103,11 +104,11 @@ def _draw(session: Session, found: list[dict[str, Any]]) -> None:
         [screen.text(one[name] if name != "steps" else str(one[name])) for name in _COLUMNS]
         for one in found
     ]
-    screen.table(["WORKFLOW", "STEPS", "SOURCE", "DESCRIPTION"], rows)
+    screen.table(["WORKFLOW", "STEPS", "SOURCE", "DESCRIPTION"], rows, cut=True)
 
 
 def _draw_one(session: Session, workflow: Workflow[Any, Any], document: dict[str, Any]) -> None:
-    from wfe.cli import output, text, tree
+    from wfe.cli import text, tree
     from wfe.cli.render import Screen
 
     screen = Screen(sys.stdout, colors=session.colors(sys.stdout))
@@ -121,9 +122,22 @@ def _draw_one(session: Session, workflow: Workflow[Any, Any], document: dict[str
     screen.title("Steps")
     for line in screen.steps(tree.outline(workflow.flow)):
         screen.line(line)
-    screen.line()
-    screen.title("Input")
-    screen.line(output.json_text(document["input"], indent=2))
+    _draw_input(screen, document["input"])
+
+
+def _draw_input(screen: Screen, schema: dict[str, Any]) -> None:
+    from wfe.cli import fields, output
+
+    objects = fields.of_input(schema)
+    for name, found in objects.items():
+        screen.line()
+        screen.title(name or "Input")
+        screen.columns([[f"  {field.name}", field.need, field.type] for field in found])
+    if not objects:
+        screen.line()
+        screen.title("Input")
+        is_none = schema == {"type": "null"}
+        screen.line("  none" if is_none else output.json_text(schema, indent=2))
 
 
 def _print_one(document: dict[str, Any]) -> None:
