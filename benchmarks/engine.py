@@ -89,7 +89,9 @@ async def compare(ours: Work, floor: Work, times: int) -> tuple[float, float, fl
 def show(rows: Sequence[tuple[str, str, str, str, str]]) -> None:
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        print(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        )
 
 
 async def speed(engine: Engine) -> None:
@@ -105,7 +107,9 @@ async def speed(engine: Engine) -> None:
     long, short, ratio = await compare(
         lambda: engine.run(thousand, 1), lambda: many(engine, ten, 100), times=1
     )
-    rows.append(("a step of 1,000 / of 10", us(long / 1000), us(short / 1000), f"{ratio:.2f}", "1.2"))
+    rows.append(
+        ("a step of 1,000 / of 10", us(long / 1000), us(short / 1000), f"{ratio:.2f}", "1.2")
+    )
 
     ours, floor, ratio = await compare(
         lambda: engine.run(hundred, 1),

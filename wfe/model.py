@@ -306,6 +306,8 @@ class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     #: The traceback, the user's own frames; None where there is none.
     stack: str | None = None
+    #: How many attempts there were when the step failed for good; None: it has not.
+    attempts: int | None = None
     #: The idempotency key of the child's step that it comes from; None: it is of this execution.
     origin: str | None = None
 

@@ -36,22 +36,22 @@ def test_steps_run_stage_by_stage() -> None:
     play.succeed("b")
     assert list(play.calls) == ["d"]
     play.succeed("d")
-    assert play.state is ExecutionState.DONE
+    assert play.is_in(ExecutionState.DONE)
     assert play.finished == [ExecutionState.DONE]
 
 
 def test_an_empty_flow_is_done_at_once() -> None:
     play = Play(flow())
-    assert play.state is ExecutionState.DONE
+    assert play.is_in(ExecutionState.DONE)
 
 
 def test_the_next_stage_does_not_wait_for_a_no_wait_member_but_the_end_does() -> None:
     play = Play(flow(("a", "slow"), "b", options={"slow": {"async_": True, "no_wait": True}}))
     play.succeed("a")
     play.succeed("b")
-    assert play.state is ExecutionState.INVOKING
+    assert play.is_in(ExecutionState.INVOKING)
     play.succeed("slow")
-    assert play.state is ExecutionState.DONE
+    assert play.is_in(ExecutionState.DONE)
 
 
 def test_a_skipped_step_counts_as_passed_and_is_not_undone() -> None:
@@ -66,7 +66,9 @@ def test_a_skipped_step_counts_as_passed_and_is_not_undone() -> None:
     assert play.execution.head.has_skipped_steps
 
 
-def test_an_output_that_is_not_to_be_saved_is_not_kept_and_neither_is_what_its_undo_receives() -> None:
+def test_an_output_that_is_not_to_be_saved_is_not_kept_and_neither_is_what_its_undo_receives() -> (
+    None
+):
     play = Play(flow("a", options={"a": {"save_response": False}}))
     play.succeed("a")
     assert play.step("a").output is None
@@ -88,7 +90,7 @@ def test_compensates_completed_steps_in_reverse_order_by_stage() -> None:
     play.succeed("b")
     assert list(play.calls) == ["a"]
     play.succeed("a", "z")
-    assert play.state is ExecutionState.REVERTED
+    assert play.is_in(ExecutionState.REVERTED)
 
 
 def test_a_step_without_undo_is_reverted_without_a_call_or_an_event() -> None:
@@ -107,7 +109,7 @@ def test_siblings_in_flight_end_before_anything_is_undone() -> None:
     play = Play(flow("z", ("a", "b")))
     play.succeed("z")
     play.fail("a")
-    assert play.state is ExecutionState.WAITING_TO_COMPENSATE
+    assert play.is_in(ExecutionState.WAITING_TO_COMPENSATE)
     assert list(play.calls) == ["b"]
     play.succeed("b")
     assert sorted(play.calls) == ["a", "b"]
@@ -120,7 +122,7 @@ def test_an_undo_that_fails_for_good_ends_the_execution_failed_but_the_rest_is_u
     play.succeed("c")
     play.fail("b", "cannot undo")
     play.succeed("a")
-    assert play.state is ExecutionState.FAILED
+    assert play.is_in(ExecutionState.FAILED)
     assert [e.message for e in play.execution.errors()] == ["boom"]
     assert [e.message for e in play.execution.errors(None)] == ["boom", "cannot undo"]
 
@@ -132,7 +134,7 @@ def test_an_undo_that_failed_is_never_ignored() -> None:
     play.fail("b")
     play.succeed("b")
     play.fail("a")
-    assert play.state is ExecutionState.FAILED
+    assert play.is_in(ExecutionState.FAILED)
 
 
 def test_counters_start_again_only_where_a_step_is_to_be_undone() -> None:
@@ -200,7 +202,7 @@ def test_a_retry_to_come_is_dropped_when_a_sibling_fails_for_good() -> None:
     play.to_the_end()
     play.pass_time(100)
     assert play.called.count("a") == 1
-    assert play.state is ExecutionState.REVERTED
+    assert play.is_in(ExecutionState.REVERTED)
 
 
 def test_an_immediate_retry_goes_on_after_a_siblings_failure_but_not_after_a_cancel() -> None:
@@ -230,7 +232,7 @@ def test_continue_goes_on_and_ends_done_with_a_failed_step() -> None:
     play = Play(flow("a", "b", options={"a": {"continue_on_permanent_failure": True}}))
     play.fail("a")
     play.succeed("b")
-    assert play.state is ExecutionState.DONE
+    assert play.is_in(ExecutionState.DONE)
     assert play.execution.head.has_failed_steps
 
 
@@ -238,10 +240,10 @@ def test_skip_marks_every_later_step_at_once_and_siblings_finish() -> None:
     play = Play(flow(("a", "b"), "c", "d", options={"a": {"skip_on_permanent_failure": True}}))
     play.fail("a")
     assert play.step("d").invoke is StepState.SKIPPED_FAILURE
-    assert play.state is ExecutionState.INVOKING
+    assert play.is_in(ExecutionState.INVOKING)
     play.succeed("b")
     assert play.called == ["a", "b"]
-    assert play.state is ExecutionState.DONE
+    assert play.is_in(ExecutionState.DONE)
     assert play.execution.head.has_skipped_on_failure_steps
 
 
@@ -258,7 +260,7 @@ def test_skip_wins_over_continue() -> None:
     play = Play(flow("a", "b", options={"a": both}))
     play.fail("a")
     assert play.called == ["a"]
-    assert play.state is ExecutionState.DONE
+    assert play.is_in(ExecutionState.DONE)
 
 
 # --- waiting for answers -------------------------------------------------------------------------
@@ -291,7 +293,7 @@ def test_an_answer_may_be_faster_than_the_function_that_asks_for_it() -> None:
     assert not play.step("a").awaiting
     assert play.told(EventKind.STEP_AWAITING) == []
     play.succeed("b")
-    assert play.state is ExecutionState.DONE
+    assert play.is_in(ExecutionState.DONE)
 
 
 def test_a_failure_from_outside_is_retried_unless_forced() -> None:
@@ -335,18 +337,18 @@ def test_a_step_that_waits_is_invoked_again_so_many_times() -> None:
     play.pass_time(100)
     assert play.called == ["a", "a"]
     play.answer("a")
-    assert play.state is ExecutionState.DONE
+    assert play.is_in(ExecutionState.DONE)
 
 
 def test_a_siblings_failure_waits_for_the_answer_and_a_cancel_stops_that() -> None:
     play = Play(flow(("a", "b"), options={"a": ASYNC}))
     play.wait("a")
     play.fail("b")
-    assert play.state is ExecutionState.WAITING_TO_COMPENSATE
+    assert play.is_in(ExecutionState.WAITING_TO_COMPENSATE)
     assert not play.calls
     play.cancel()
     play.to_the_end()
-    assert play.state is ExecutionState.REVERTED
+    assert play.is_in(ExecutionState.REVERTED)
     assert [e.action for e in play.execution.errors()] == ["b"]
 
 
@@ -356,9 +358,9 @@ def test_a_compensation_may_be_answered_from_outside() -> None:
     play.fail("b")
     play.succeed("b")
     play.wait("a")
-    assert play.state is ExecutionState.COMPENSATING
+    assert play.is_in(ExecutionState.COMPENSATING)
     play.answer("a", Action.COMPENSATE)
-    assert play.state is ExecutionState.REVERTED
+    assert play.is_in(ExecutionState.REVERTED)
 
 
 @pytest.mark.parametrize(
@@ -370,9 +372,7 @@ def test_a_compensation_may_be_answered_from_outside() -> None:
         (Retry(step="b", action=Action.INVOKE), StepNotWaiting),
     ],
 )
-def test_a_refused_event_changes_nothing(
-    event: Answer | Retry, refusal: type[Exception]
-) -> None:
+def test_a_refused_event_changes_nothing(event: Answer | Retry, refusal: type[Exception]) -> None:
     play = Play(flow("a", "b", options={"a": ASYNC}))
     play.wait("a")
     before = (play.execution.head, dict(play.execution.steps))
@@ -416,7 +416,7 @@ def test_a_background_step_past_its_deadline_is_aborted_and_undone_after_its_end
 def test_a_step_that_holds_its_caller_runs_to_its_end_and_then_counts_as_timed_out() -> None:
     play = Play(flow("a", "b", options={"a": {"timeout": 5}}))
     play.pass_time(6)
-    assert play.state is ExecutionState.INVOKING
+    assert play.is_in(ExecutionState.INVOKING)
     play.succeed("a", output=b"late")
     assert play.step("a").invoke is StepState.TIMEOUT
     assert play.step("a").output == b"late"
@@ -439,7 +439,7 @@ def test_a_timed_out_step_under_continue_counts_as_passed() -> None:
     play.wait("a")
     play.pass_time(5)
     play.succeed("b")
-    assert play.state is ExecutionState.DONE
+    assert play.is_in(ExecutionState.DONE)
 
 
 def test_the_workflows_timeout_ends_what_waits_and_waits_for_what_holds_its_caller() -> None:
@@ -448,12 +448,12 @@ def test_the_workflows_timeout_ends_what_waits_and_waits_for_what_holds_its_call
     play.pass_time(5)
     assert play.execution.head.timed_out
     assert play.step("a").invoke is StepState.TIMEOUT
-    assert play.state is ExecutionState.WAITING_TO_COMPENSATE
+    assert play.is_in(ExecutionState.WAITING_TO_COMPENSATE)
     play.succeed("b", output=b"late")
     assert play.step("b").invoke is StepState.TIMEOUT
     assert play.step("b").output == b"late"
     play.to_the_end()
-    assert play.state is ExecutionState.REVERTED
+    assert play.is_in(ExecutionState.REVERTED)
 
 
 def test_continue_does_not_save_a_step_from_the_workflows_timeout() -> None:
@@ -462,7 +462,7 @@ def test_continue_does_not_save_a_step_from_the_workflows_timeout() -> None:
     play.wait("a")
     play.pass_time(5)
     play.to_the_end()
-    assert play.state is ExecutionState.REVERTED
+    assert play.is_in(ExecutionState.REVERTED)
 
 
 def test_nothing_times_out_while_it_is_being_undone() -> None:
@@ -472,7 +472,7 @@ def test_nothing_times_out_while_it_is_being_undone() -> None:
     play.pass_time(100)
     assert not play.execution.head.timed_out
     play.to_the_end()
-    assert play.state is ExecutionState.REVERTED
+    assert play.is_in(ExecutionState.REVERTED)
 
 
 # --- cancelling ----------------------------------------------------------------------------------
@@ -482,7 +482,7 @@ def test_a_cancel_waits_for_the_step_in_flight_and_undoes_it_too() -> None:
     play = Play(flow("a", "b", "c"))
     play.succeed("a")
     play.cancel()
-    assert play.state is ExecutionState.WAITING_TO_COMPENSATE
+    assert play.is_in(ExecutionState.WAITING_TO_COMPENSATE)
     play.succeed("b")
     play.to_the_end()
     assert play.called == ["a", "b", "~b", "~a"]
@@ -544,7 +544,7 @@ def test_resume_attempts_what_was_in_flight_again_and_leaves_what_waits_alone() 
     assert play.step("b").awaiting
     play.succeed("a")
     play.answer("b")
-    assert play.state is ExecutionState.DONE
+    assert play.is_in(ExecutionState.DONE)
 
 
 def test_resume_goes_on_undoing() -> None:
@@ -556,7 +556,7 @@ def test_resume_goes_on_undoing() -> None:
     play.send(Resume())
     play.to_the_end()
     assert play.called == ["a", "b", "c", "~c", "~b", "~b", "~a"]
-    assert play.state is ExecutionState.REVERTED
+    assert play.is_in(ExecutionState.REVERTED)
 
 
 def test_a_process_that_is_about_to_end_starts_nothing_and_the_next_one_does() -> None:
@@ -570,15 +570,15 @@ def test_a_process_that_is_about_to_end_starts_nothing_and_the_next_one_does() -
     play.reopen()
     assert play.calls["c"].attempt == 1
     play.to_the_end()
-    assert play.state is ExecutionState.DONE
+    assert play.is_in(ExecutionState.DONE)
 
 
 def test_a_late_return_after_the_end_changes_nothing() -> None:
     play = Play(flow("a", options={"a": ASYNC}))
     play.answer("a")
-    assert play.state is ExecutionState.DONE
+    assert play.is_in(ExecutionState.DONE)
     play.succeed("a", output=b"late")
-    assert play.state is ExecutionState.DONE
+    assert play.is_in(ExecutionState.DONE)
     assert play.step("a").output == b"2"
     assert play.finished == [ExecutionState.DONE]
 

@@ -60,8 +60,22 @@ def step_options(later: list[str]) -> st.SearchStrategy[dict[str, Any]]:
 MOVES = st.lists(
     st.tuples(
         st.sampled_from(
-            ["succeed", "succeed", "succeed", "fail", "fail_for_good", "skip", "await"]
-            + ["answer", "answer_error", "retry", "time", "cancel", "crash", "close"]
+            [
+                "succeed",
+                "succeed",
+                "succeed",
+                "fail",
+                "fail_for_good",
+                "skip",
+                "await",
+                "answer",
+                "answer_error",
+                "retry",
+                "time",
+                "cancel",
+                "crash",
+                "close",
+            ]
         ),
         st.integers(0, 7),
     ),
@@ -263,9 +277,7 @@ def _is_settled(play: Play, name: str) -> bool:
 
 @settings(max_examples=50)
 @given(flows(), MOVES)
-def test_the_same_events_lead_to_the_same_state(
-    flow: Flow, moves: list[tuple[str, int]]
-) -> None:
+def test_the_same_events_lead_to_the_same_state(flow: Flow, moves: list[tuple[str, int]]) -> None:
     plays = [Play(flow), Play(flow)]
     for what, choice in moves:
         for play in plays:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from wfe import PermanentStepFailure, StepContext
+from wfe.errors import InvalidInput
 from wfe.model import CommandResult
 
 from .support import ROOT, SILENCE, module, run, sample, state
@@ -238,16 +239,19 @@ def test_asks_nobody_where_no_day_stands_out(place: Place) -> None:
 
 
 @pytest.mark.parametrize("filled", [True, False])
-@pytest.mark.parametrize("answer", [NO, {"approved": "perhaps"}, None])
-def test_any_answer_but_yes_leaves_everything_as_it_was(
-    place: Place, filled: bool, answer: Any
-) -> None:
+def test_an_answer_of_no_leaves_everything_as_it_was(place: Place, filled: bool) -> None:
     if filled:
         place.fill()
     before = place.everything()
-    result = place.run(answer=answer)
+    result = place.run(answer=NO)
     assert state(result) == "reverted"
     assert place.everything() == before
+
+
+@pytest.mark.parametrize("answer", [{"approved": "perhaps"}, {"aproved": True}, None])
+def test_an_answer_that_is_none_is_refused(place: Place, answer: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"still waits|Did you mean approved"):
+        place.run(answer=answer)
 
 
 def test_a_refusal_says_who_refused(place: Place) -> None:

@@ -25,7 +25,14 @@ MAY_IMPORT = {
     "config": {"errors", "model"},
     "testing": {"errors", "clock", "model", "engine", "authoring", "store", "runtime"},
     "cli": {
-        "errors", "clock", "model", "authoring", "store", "runtime", "discover", "config",
+        "errors",
+        "clock",
+        "model",
+        "authoring",
+        "store",
+        "runtime",
+        "discover",
+        "config",
     },
 }
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from wfe.authoring.inputs import Inputs, Slot
+from wfe.authoring.people import refuse_misfit
 from wfe.authoring.places import Place
 from wfe.authoring.references import Values, depends_on, resolve
 from wfe.authoring.signatures import Signature, is_coroutine_function
@@ -102,6 +103,15 @@ class Node:
     def handler(self) -> Handler:
         """The function that does the step, and its undo."""
         return self._work.handler
+
+    def check_answer(self, answer: Any) -> None:
+        """Accept an answer from outside, plain JSON, in place of what the function would return.
+
+        Raises:
+            InvalidInput: the function's return annotation says that it would never return that.
+        """
+        what = f"step {self.spec.name!r}"
+        refuse_misfit(answer, self.handler.signature.returns, what=what)
 
     @property
     def compensation(self) -> Callable[..., Any] | None:

@@ -13,6 +13,7 @@ from wfe.authoring.inputs import Slot, template
 from wfe.authoring.nesting import NestedStep
 from wfe.authoring.nodes import Guard, Node
 from wfe.authoring.options import WorkflowConfig, checked_name, workflow_options
+from wfe.authoring.people import refuse_strays
 from wfe.authoring.places import place_of, refuse
 from wfe.authoring.plain import plain
 from wfe.authoring.references import InputSource, Reference, Values, resolve
@@ -165,7 +166,9 @@ class Workflow(Generic[I, R_co]):
                 f"The workflow {self.id!r} takes no input.", hint="Run it without one."
             )
         try:
-            self._input.fit(plain(value, what="input"))
+            given = plain(value, what="input")
+            what = f"The input of {self.id!r}"
+            refuse_strays(given, self._input.fit(given), what=what)
         except InputMismatch as mismatch:
             missing = "" if value is not None else f"The workflow {self.id!r} needs an input. "
             raise InvalidInput(

@@ -99,12 +99,18 @@ def execution(item: Execution) -> dict[str, Any]:
 
 
 def error(record: ErrorRecord) -> dict[str, Any]:
-    """One failure."""
-    return {
+    """One failure. `attempts` is there where the step failed for good, `origin` where the failure
+    is a child's."""
+    document: dict[str, Any] = {
         "action": record.action,
         "handler_type": str(record.handler_type),
         "error": {"name": record.name, "message": record.message, "stack": record.stack},
     }
+    if record.attempts is not None:
+        document["attempts"] = record.attempts
+    if record.origin is not None:
+        document["origin"] = record.origin
+    return document
 
 
 def workflow(item: Workflow[Any, Any]) -> dict[str, Any]:

@@ -211,6 +211,9 @@ def _notes(
     if record.reason:
         notes.append(record.reason)
     if record.error is not None and _is_failing(record):
+        if record.undo and (record.error.attempts or 1) > 1:
+            # Its counter has begun anew with the undo.
+            notes.append(f"failed {record.error.attempts} times")
         notes.append(text.failure(record.error.name, record.error.message))
     return [text.safe(note) for note in notes if note]
 

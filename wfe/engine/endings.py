@@ -152,7 +152,9 @@ def _drops_retries(draft: Draft, options: StepOptions) -> bool:
 def failed_for_good(draft: Draft, record: StepRecord) -> None:
     """No attempt is left: its newest error becomes the execution's."""
     if record.error is not None:
-        draft.errors = (*draft.errors, record.error)
+        error = replace(record.error, attempts=record.attempts)
+        record = replace(record, error=error)
+        draft.errors = (*draft.errors, error)
     if record.action is COMPENSATE:
         _ended(draft, record, STEP_FAILED, STATUS_PERMANENT_FAILURE)
         draft.set(undo_failed=True)

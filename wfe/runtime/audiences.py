@@ -59,6 +59,10 @@ class Audience:
         self, waiter: asyncio.Future[CommandResult] | None, handler: Subscriber | None
     ) -> None:
         """A command was refused: its caller waits for nothing, and hears nothing."""
+        if waiter is not None:
+            waiter.cancel()
+            if waiter.done() and not waiter.cancelled():
+                waiter.exception()  # it is the caller's already, by another way
         self.waiters = [entry for entry in self.waiters if entry[1] is not waiter]
         if handler is not None:
             self.handlers.remove(handler)

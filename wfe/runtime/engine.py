@@ -338,7 +338,8 @@ class Engine:
         receives; a StepResponse says both apart. `emitted` is what it tells the world beside.
 
         Raises:
-            MalformedKey, WorkflowNotFound: whatever `throw_on_error` says.
+            MalformedKey, WorkflowNotFound, InvalidInput (an answer that the step's return annotation
+            excludes): whatever `throw_on_error` says.
             StepNotWaiting, WrongAction, StepNotFound, TransactionNotFound, TransactionFinished
             ExecutionError: the first error of the execution, where it came to one.
         """
@@ -351,6 +352,9 @@ class Engine:
 
         def event(step: StepKey) -> Event:
             stored = codec.encode(response, what="response")
+            node = self._directory.workflow(step.workflow_id).nodes.get(step.step)
+            if node is not None and node.child is None and step.action == Action.INVOKE:
+                node.check_answer(codec.decode(stored))
             return Answer(
                 step=step.step,
                 action=step.action,
