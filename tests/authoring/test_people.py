@@ -76,5 +76,6 @@ def test_an_answer_must_be_what_the_step_could_have_given(returns: Any) -> None:
 
 @pytest.mark.parametrize("returns", [None, Any, StepResponse, StepResponse[Any], Any | None])
 def test_any_answer_fits_a_step_that_does_not_say(returns: Any) -> None:
-    for answer in (None, 1, {"k": []}):
+    answers: tuple[Any, ...] = (None, 1, {"k": []})
+    for answer in answers:
         refuse_misfit(answer, returns, what="step 'ask'")
