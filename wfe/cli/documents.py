@@ -11,7 +11,7 @@ import msgspec
 
 from wfe.cli import text, tree
 from wfe.model import ErrorRecord, Execution, Json, StepRecord
-from wfe.store.contract import ExecutionSummary, derived_status
+from wfe.store.contract import ExecutionSummary, shown_status
 
 if TYPE_CHECKING:
     from wfe.authoring.workflows import Workflow
@@ -21,7 +21,7 @@ def summary(item: ExecutionSummary) -> dict[str, Any]:
     """An execution in a list."""
     return {
         "key": str(item.key),
-        "status": item.status,
+        "status": item.shown,
         "workflow": item.workflow_id,
         "transaction": item.transaction_id,
         "run": item.run_id,
@@ -52,7 +52,7 @@ def outcome(execution: Execution) -> dict[str, Any]:
 def status(execution: Execution) -> str:
     """The derived status of an execution."""
     head = execution.head
-    return derived_status(head.state, head.running, head.awaiting, head.wake_at)
+    return shown_status(head.state, head.running, head.awaiting, head.wake_at, head.owner)
 
 
 def execution(item: Execution) -> dict[str, Any]:

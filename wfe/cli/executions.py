@@ -197,7 +197,7 @@ def _draw(session: Session, found: Sequence[ExecutionSummary]) -> None:
     wide = session.output == "wide"
     rows = []
     for item in found:
-        row = [screen.state(item.status), screen.text(text.age(item.created_at, now))]
+        row = [screen.state(item.shown), screen.text(text.age(item.created_at, now))]
         if wide:
             took = text.elapsed(text.seconds(item.created_at, item.ended_at))
             row += map(screen.text, (took, text.iso(item.updated_at), item.run_id))

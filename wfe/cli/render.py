@@ -27,6 +27,7 @@ _LOOKS = {
     "timeout": ("✗", "x", "bold red"),
     "reverted": ("↺", "<", "magenta"),
     "running": ("▸", ">", "cyan"),
+    "interrupted": ("◌", "?", "yellow"),
     "invoking": ("▸", ">", "cyan"),
     "compensating": ("◂", "<", "cyan"),
     "waiting_to_compensate": ("◂", "<", "cyan"),

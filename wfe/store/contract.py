@@ -30,6 +30,7 @@ from wfe.model import (
     StepStatus,
     TimelineEvent,
 )
+from wfe.store.owners import is_alive
 
 #: Fields that `Query.where` and `Query.order_by` know.
 QUERY_FIELDS = (
@@ -81,6 +82,8 @@ class ExecutionSummary(msgspec.Struct, frozen=True, kw_only=True):
     #: Handlers at work, and steps that wait for an answer, at the last commit.
     running: int = 0
     awaiting: int = 0
+    #: The process whose handlers were at work at the last commit.
+    owner: str | None = None
 
     @property
     def key(self) -> ExecutionKey:
@@ -88,8 +91,13 @@ class ExecutionSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def status(self) -> str:
-        """The state in a person's words: running, waiting, sleeping, or the final state."""
+        """The state in a person's words, as far as it is in the store; what `Query` filters by."""
         return derived_status(self.state, self.running, self.awaiting, self.wake_at)
+
+    @property
+    def shown(self) -> str:
+        """The status as it is shown: see `shown_status`."""
+        return shown_status(self.state, self.running, self.awaiting, self.wake_at, self.owner)
 
 
 def derived_status(
@@ -104,6 +112,20 @@ def derived_status(
     if awaiting:
         return "waiting"
     return "sleeping" if wake_at is not None else "running"
+
+
+def shown_status(
+    state: ExecutionState,
+    running: int,
+    awaiting: int,
+    wake_at: datetime | None,
+    owner: str | None,
+) -> str:
+    """As `derived_status`, but `interrupted` where the process that was executing a step is gone.
+    Whether a process lives is not in the store, so nothing can be filtered by this."""
+    if running and not state.is_final and not is_alive(owner):
+        return "interrupted"
+    return derived_status(state, running, awaiting, wake_at)
 
 
 class WaitingStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -241,4 +263,5 @@ __all__ = [
     "Reader",
     "WaitingStep",
     "derived_status",
+    "shown_status",
 ]

@@ -285,4 +285,5 @@ def _summary(head: Head) -> ExecutionSummary:
         parent_step_idempotency_key=head.parent_step_idempotency_key,
         running=head.running,
         awaiting=head.awaiting,
+        owner=head.owner,
     )

@@ -39,7 +39,7 @@ def is_alive(owner: str | None) -> bool:
         return True
     if int(pid) == os.getpid():
         return owner in _claimed
-    return boot == _boot() and start == _start(int(pid))
+    return boot == _boot() and start != "" and start == _start(int(pid))
 
 
 @functools.cache
@@ -54,8 +54,10 @@ def _boot() -> str:
 def _start(pid: int) -> str:
     """When a process started, in whatever unit the system counts; empty where there is none."""
     try:
-        # The command's name is in parentheses and may hold anything; the start is field 22.
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        # The command's name is in parentheses and may hold anything; the state is field 3, the start
+        # field 22. A process that has ended and that nobody has waited for is a zombie.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return "" if fields[0] in ("Z", "X") else fields[19]
     except (OSError, IndexError):
         return (
             "" if Path("/proc/self").exists() else _said_by("ps", "-o", "lstart=", "-p", str(pid))

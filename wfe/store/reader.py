@@ -88,6 +88,7 @@ _SUMMARY = (
     _row.parent_step_idempotency_key,
     _row.running,
     _row.awaiting,
+    fn.json_extract(_row.execution, "$.owner"),
 )
 
 
@@ -267,9 +268,9 @@ def _execution_row(connection: sqlite3.Connection, key: ExecutionKey, run_id: st
 
 
 def _summary(row: Any) -> ExecutionSummary:
-    execution_id, workflow, transaction, run, state, *moments, retention, parent = row[:-2]
+    execution_id, workflow, transaction, run, state, *moments, retention, parent = row[:-3]
     created, updated, ended, wake = moments
-    running, awaiting = row[-2:]
+    running, awaiting, owner = row[-3:]
     return ExecutionSummary(
         execution_id=execution_id,
         workflow_id=workflow,
@@ -284,6 +285,7 @@ def _summary(row: Any) -> ExecutionSummary:
         parent_step_idempotency_key=parent,
         running=running,
         awaiting=awaiting,
+        owner=owner,
     )
 
 
