@@ -38,6 +38,9 @@ MAX_DEPTH = 500
 #: otherwise for the whole process. Decimal converts them without that limit.
 MAX_DIGITS = 4300
 
+#: The types whose every value is its own JSON form.
+_AS_IS = frozenset({int, bool, type(None)})
+
 #: Leaves that msgspec knows a JSON text for.
 _AS_TEXT = (date, time, timedelta, UUID, Decimal, bytes, bytearray, memoryview)
 
@@ -71,27 +74,30 @@ class Unfit(Exception):
         self.path = path
         self.advice = advice
 
+    def refusal(self, what: str) -> NonSerializableValue:
+        """The error for users; `what` names the value in its message."""
+        reason = f"{self.reason} ({self.advice})" if self.advice else self.reason
+        return NonSerializableValue(reason, path=self.path, what=what)
 
-def plain(value: Any, *, what: str = "value", long_as_raw: bool = False) -> Any:
+
+def plain(value: Any, *, what: str = "value") -> Any:
     """`value` in its JSON form; `what` names it in the message of an error.
-
-    With `long_as_raw`, integers of MAX_DIGITS and more are the msgspec.Raw that an encoder needs.
 
     Raises:
         NonSerializableValue: a part of it has no JSON form (NaN, keys that are not text, a cycle,
             half of a surrogate pair, any other object), or it is nested too deeply.
     """
     kind = type(value)
-    if value is None or kind is bool or (kind is str and value.isascii()):
+    if kind is dict or kind is list:
+        faithful = unchanged(value)
+        if faithful is not None:
+            return faithful[1]
+    elif _is_leaf(kind, value):
         return value
-    faithful = unchanged(value)
-    if faithful is not None:
-        return faithful[1]
     try:
-        return reduce(value, long_as_raw=long_as_raw)
+        return reduce(value)
     except Unfit as unfit:
-        reason = f"{unfit.reason} ({unfit.advice})" if unfit.advice else unfit.reason
-        raise NonSerializableValue(reason, path=unfit.path, what=what) from None
+        raise unfit.refusal(what) from None
 
 
 def unchanged(value: Any) -> tuple[bytes, Any] | None:
@@ -99,17 +105,21 @@ def unchanged(value: Any) -> tuple[bytes, Any] | None:
     try:
         text = _to_json(value)
         decoded = _from_json(text)
-        faithful = bool(decoded == value) and not _is_deep(text, decoded)
+        if decoded == value and (len(text) <= MAX_DEPTH or not _is_deep(text, decoded)):
+            return text, decoded
     except (
         Exception
     ):  # any: a user's types compare and fail as they like; the walk says what is wrong
-        return None
-    return (text, decoded) if faithful else None
+        pass
+    return None
 
 
 def reduce(value: Any, *, leaf: type | None = None, long_as_raw: bool = False) -> Any:
-    """As `plain`, but objects of exactly the type `leaf` stay as they are, and the error is Unfit,
-    for those who have more to say about it.
+    """`value` in its JSON form, always by the walk. Objects of exactly the type `leaf` stay as they
+    are; with `long_as_raw`, integers of MAX_DIGITS and more are the msgspec.Raw an encoder needs.
+
+    Raises:
+        Unfit: as NonSerializableValue of `plain`, for those who have more to say about it.
     """
     return _Walk(leaf, long_as_raw).run(value)
 
@@ -122,6 +132,13 @@ def is_pydantic_model(type_: Any) -> bool:
     )
 
 
+def _is_leaf(kind: type, value: Any) -> bool:
+    """Whether a value of exactly that type is its own JSON form; False where it must be looked at."""
+    if kind is str:
+        return bool(value.isascii())
+    return kind in _AS_IS or (kind is float and math.isfinite(value))
+
+
 class _Level:
     """A list or an object being walked: where its children come from and where they go."""
 
@@ -132,7 +149,6 @@ class _Level:
         source: Any,
         children: Iterable[tuple[Any, Any]],
         target: list[Any] | dict[str, Any],
-        *,
         is_set: bool = False,
     ) -> None:
         #: Kept alive, so that its id stays its own while it is being walked.
@@ -143,12 +159,6 @@ class _Level:
         #: The index or key of the child at hand; None in a set.
         self.place: Any = None
 
-    def put(self, child: Any) -> None:
-        if isinstance(self.target, list):
-            self.target.append(child)
-        else:
-            self.target[self.place] = child
-
 
 class _Walk:
     def __init__(self, leaf: type | None, long_as_raw: bool) -> None:
@@ -158,35 +168,43 @@ class _Walk:
         self._open: set[int] = set()
 
     def run(self, value: Any) -> Any:
-        result: list[Any] = []
-        self._levels.append(_Level(result, [(None, value)], result))
+        reduced = self._reduce(value)
+        # Not isinstance: it asks a leaf for its class, which it may refuse to tell.
+        if type(reduced) is not _Level:
+            return reduced
+        self._enter(reduced)
         while self._levels:
             level = self._levels[-1]
             inner = self._advance(level)
             if inner is not None:
-                level.put(inner.target)
                 self._enter(inner)
             else:
                 if level.is_set and isinstance(level.target, list):
                     level.target.sort(key=self._rank)
                 self._open.discard(id(level.source))
                 self._levels.pop()
-        return result[0]
+        return reduced.target
 
     def _advance(self, level: _Level) -> _Level | None:
         """Put leaves until a child has children of its own: that child; None at the end."""
+        target = level.target
         for place, child in level.children:
             level.place = place
             reduced = self._reduce(child)
-            if isinstance(reduced, _Level):
-                return reduced
-            level.put(reduced)
+            inner = reduced if type(reduced) is _Level else None
+            form = reduced if inner is None else inner.target
+            if isinstance(target, list):
+                target.append(form)
+            else:
+                target[place] = form
+            if inner is not None:
+                return inner
         return None
 
     def _enter(self, inner: _Level) -> None:
         if id(inner.source) in self._open:
             raise self._unfit(inner.source, "a cycle (the value contains itself)")
-        if len(self._levels) > MAX_DEPTH:
+        if len(self._levels) >= MAX_DEPTH:
             raise self._unfit(inner.source, f"more than {MAX_DEPTH} levels of nesting")
         self._open.add(id(inner.source))
         self._levels.append(inner)
@@ -201,8 +219,6 @@ class _Walk:
 
     def _reduce(self, value: Any) -> Any:
         """A leaf as plain JSON; a list or an object as the level to walk next."""
-        if value is None or value is True or value is False:
-            return value
         kind = type(value)
         if kind is self._leaf:
             return value
@@ -210,6 +226,8 @@ class _Walk:
             return self._object(value, value)
         if kind is list or kind is tuple:
             return _Level(value, enumerate(value), [])
+        if _is_leaf(kind, value) and (kind is not int or not self._long_as_raw):
+            return value
         if isinstance(value, Enum):
             return self._reduce(value.value)
         if isinstance(value, str):
@@ -223,14 +241,14 @@ class _Walk:
         return self._collection(value)
 
     def _collection(self, value: Any) -> Any:
-        if isinstance(value, list | tuple):
-            return _Level(value, enumerate(value), [])
-        if isinstance(value, set | frozenset):
-            return _Level(value, ((None, member) for member in value), [], is_set=True)
-        if isinstance(value, Mapping):
-            return self._object(value, value)
         if isinstance(value, msgspec.Struct):
             return self._struct(value)
+        if isinstance(value, (list, tuple)):
+            return _Level(value, enumerate(value), [])
+        if isinstance(value, (set, frozenset)):
+            return _Level(value, ((None, member) for member in value), [], True)
+        if isinstance(value, Mapping):
+            return self._object(value, value)
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return self._object(value, _attributes(value, dataclasses.fields(value)))
         attributes = getattr(type(value), "__attrs_attrs__", None)
@@ -243,7 +261,7 @@ class _Walk:
     def _object(self, source: Any, members: Mapping[Any, Any]) -> _Level:
         texts: dict[str, Any] = {}
         for key, child in members.items():
-            # Not isinstance: it asks the key for its class, which a key may refuse to tell.
+            # Not isinstance, for the reason given in `run`.
             if not issubclass(type(key), str):
                 reason = f"the key {_short(key)} is not text"
                 raise self._unfit(key, reason, advice="use str keys")
@@ -267,12 +285,15 @@ class _Walk:
         try:
             form = value.model_dump(mode="json", by_alias=True)
         except ValueError as error:
-            raise self._formless(value, advice=f"pydantic says: {error}") from None
+            reason = f"{type(value).__qualname__} has no JSON form (pydantic: {error})"
+            raise self._unfit(value, reason) from None
         return self._reduce(form)
 
     # --- leaves ---
 
     def _text(self, value: str) -> str:
+        if value.isascii():
+            return str.__str__(value)
         try:
             value.encode()
         except UnicodeEncodeError as error:
@@ -302,12 +323,12 @@ class _Walk:
 
     # --- refusing ---
 
-    def _formless(self, value: Any, *, advice: str = "") -> Unfit:
+    def _formless(self, value: Any) -> Unfit:
         reason = f"{type(value).__qualname__} has no JSON form"
-        return self._unfit(value, reason, advice=advice or _instead(value))
+        return self._unfit(value, reason, advice=_instead(value))
 
     def _unfit(self, culprit: Any, reason: str, *, advice: str = "") -> Unfit:
-        path = "$" + "".join(_step(level.place) for level in self._levels[1:])
+        path = "$" + "".join(_step(level.place) for level in self._levels)
         if len(path) > 300:
             path = f"{path[:200]}…{path[-90:]}"
         return Unfit(culprit, reason, path=path, advice=advice)

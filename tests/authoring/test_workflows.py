@@ -319,7 +319,7 @@ def test_an_input_without_annotation_may_be_any_json() -> None:
     made = composed(lambda data: None)
     for value in (None, 1, "x", [1], {"x": None}):
         made.check_input(value)
-    with pytest.raises(InvalidInput, match=r"cannot be stored: nan .* at \$\.x"):
+    with pytest.raises(InvalidInput, match=r"cannot be stored: NaN .* at \$\.x"):
         made.check_input({"x": float("nan")})
 
 

@@ -30,11 +30,8 @@ def test_every_public_name_is_there() -> None:
         assert getattr(wfe, name).__module__.startswith("wfe.")
 
 
-def test_importing_the_package_loads_nothing_else() -> None:
-    script = (
-        "import sys; before = set(sys.modules); import wfe; "
-        "print(*sorted(set(sys.modules) - before - {'__future__'}))"
-    )
+def words_of(script: str) -> list[str]:
+    """What a script prints in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-c", script],
         env={"PYTHONPATH": ":".join(sys.path)},
@@ -42,7 +39,16 @@ def test_importing_the_package_loads_nothing_else() -> None:
         text=True,
         check=True,
     )
-    assert done.stdout.split() == ["wfe"]
+    return done.stdout.split()
+
+
+def test_importing_the_package_loads_nothing_else() -> None:
+    script = (
+        "import sys; before = set(sys.modules); import wfe; "
+        "print(*sorted(set(sys.modules) - before - {'__future__'}))"
+    )
+    printed = words_of(script)
+    assert printed == ["wfe"]
 
 
 def test_authoring_does_not_load_what_only_running_needs() -> None:
@@ -50,14 +56,8 @@ def test_authoring_does_not_load_what_only_running_needs() -> None:
         "import sys; from wfe import StepContext, hook, parallel, resource, sleep, step, transform, "
         "when, workflow; print(*sorted(sys.modules))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env={"PYTHONPATH": ":".join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    printed = words_of(script)
     heavy = {"asyncio", "logging", "peewee", "pydantic", "rich", "typer", "croniter", "ulid"}
-    assert not heavy & set(done.stdout.split())
-    loaded = {name for name in done.stdout.split() if name.startswith("wfe.")}
-    assert {name.split(".")[1] for name in loaded} == {"authoring", "errors", "model"}
+    assert not heavy & set(printed)
+    loaded = {name for name in printed if name.startswith("wfe.")}
+    assert {name.split(".")[1] for name in loaded} == {"authoring", "errors", "model", "plain"}

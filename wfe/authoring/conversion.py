@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from wfe.authoring.plain import is_pydantic_model
+from wfe.plain import is_pydantic_model
 
 Converter = Callable[[Any], Any]
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from wfe.authoring.conversion import Converter, Mismatch, type_name
 from wfe.authoring.places import Place, place_of, refuse
-from wfe.authoring.plain import Unfit, path_text, plain, reduce
 from wfe.authoring.references import (
     Reference,
     Values,
@@ -25,6 +24,7 @@ from wfe.authoring.references import (
 )
 from wfe.authoring.signatures import Signature
 from wfe.errors import DefinitionError, InputMismatch, ReferenceMisuse
+from wfe.plain import Unfit, plain, reduce
 
 if TYPE_CHECKING:
     from wfe.authoring.composition import Composition
@@ -179,11 +179,11 @@ def template(value: Any, body: Composition, *, what: str, place: Place | None = 
         ReferenceMisuse: a reference of another body.
     """
     try:
-        reduced = reduce(value, Reference)
+        reduced = reduce(value, leaf=Reference)
     except Unfit as unfit:
         raise refuse(
             DefinitionError,
-            f"{what} cannot be handed over: {unfit.reason} at {path_text(unfit.path)}.",
+            f"{what} cannot be handed over: {unfit.reason} at {unfit.path}.",
             hint=getattr(type(unfit.culprit), "_wfe_instead", _NO_JSON_FORM),
             place=place,
         ) from None

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from wfe.authoring.misuse import Refusing
 from wfe.authoring.places import refuse
-from wfe.authoring.plain import plain
 from wfe.authoring.shapes import Shape
 from wfe.errors import ReferenceMisuse
+from wfe.plain import plain
 
 if TYPE_CHECKING:
     from wfe.authoring.composition import Composition

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from wfe.authoring.plain import is_pydantic_model
+from wfe.plain import is_pydantic_model
 
 
 def schema_of(annotation: Any) -> dict[str, Any]:

@@ -22,9 +22,9 @@ import msgspec
 
 from wfe.authoring.near import near
 from wfe.authoring.places import refuse
-from wfe.authoring.plain import is_pydantic_model
 from wfe.authoring.responses import StepResponse, WorkflowResponse
 from wfe.errors import ReferenceMisuse
+from wfe.plain import is_pydantic_model
 
 _NUMBERS = (int, float, bool)
 _TEXTS = (

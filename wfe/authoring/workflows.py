@@ -15,7 +15,6 @@ from wfe.authoring.nodes import Guard, Node
 from wfe.authoring.options import WorkflowConfig, checked_name, workflow_options
 from wfe.authoring.people import refuse_strays
 from wfe.authoring.places import place_of, refuse
-from wfe.authoring.plain import plain
 from wfe.authoring.references import InputSource, Reference, Values, resolve
 from wfe.authoring.responses import NOT_GIVEN, WorkflowResponse
 from wfe.authoring.shapes import Shape
@@ -28,6 +27,7 @@ from wfe.errors import (
     UsageError,
 )
 from wfe.model import Flow, WorkflowOptions
+from wfe.plain import plain
 
 if TYPE_CHECKING:
     from wfe.authoring.references import Source
