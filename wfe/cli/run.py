@@ -129,7 +129,9 @@ def _say_which_case(session: Session, workflow_id: str, transaction_id: str) -> 
     head = known.head
     if not head.is_final:
         status = documents.status(known)
-        again = "it is taken up where it was" if status == "interrupted" else "it goes on where it is"
+        again = (
+            "it is taken up where it was" if status == "interrupted" else "it goes on where it is"
+        )
         case = f"is {status}: {again}"
     elif head.idempotent:
         case = f"is {head.state} and idempotent: this is what it came to, nothing runs"
