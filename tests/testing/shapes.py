@@ -122,7 +122,7 @@ async def undo_badly(ctx: StepContext, value: Any) -> None:
 
 
 @step(async_=True)
-async def ask(ctx: StepContext, value: Any = None) -> StepResponse[str]:
+async def ask(ctx: StepContext, value: Any = None) -> StepResponse[Any]:
     ctx.resolve("world").act(ctx)
     return StepResponse.awaiting(compensate_with="asked")
 

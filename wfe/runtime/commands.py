@@ -179,10 +179,7 @@ class Commands:
         """As `send`, for an event that a step was waiting for when it arrived: where another one was
         faster, that is what the refusal says, whatever the faster one has led to."""
         execution = live.execution
-        before = execution.step(key.step) if key.step in execution.flow.steps else None
-        waited = before is not None and (
-            before.action is key.action and before.status is StepStatus.WAITING_RESPONSE
-        )
+        waited = waits(execution, key)
         try:
             return await self.send(live, event, until, handler)
         except (TransactionFinished, WrongAction) as refusal:
@@ -245,6 +242,14 @@ class Commands:
             except SkipExecutionError:
                 self._watch.begin()
         return await command()
+
+
+def waits(execution: Execution, key: StepKey) -> bool:
+    """Does the step that a key names wait, at that action, for an answer?"""
+    if key.step not in execution.flow.steps:
+        return False
+    record = execution.step(key.step)
+    return record.action is key.action and record.status is StepStatus.WAITING_RESPONSE
 
 
 def runs_again(execution: Execution, parent_run_id: str | None) -> bool:

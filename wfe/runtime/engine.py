@@ -39,7 +39,7 @@ from wfe.model import (
 from wfe.runtime import recording as policy
 from wfe.runtime.audiences import Audiences, Until
 from wfe.runtime.calls import Calls
-from wfe.runtime.commands import Commands, OnConflict, names, runs_again
+from wfe.runtime.commands import Commands, OnConflict, names, runs_again, waits
 from wfe.runtime.contexts import Contexts
 from wfe.runtime.directory import Directory
 from wfe.runtime.driver import Driver
@@ -352,9 +352,6 @@ class Engine:
 
         def event(step: StepKey) -> Event:
             stored = codec.encode(response, what="response")
-            node = self._directory.workflow(step.workflow_id).nodes.get(step.step)
-            if node is not None and node.child is None and step.action == Action.INVOKE:
-                node.check_answer(codec.decode(stored))
             return Answer(
                 step=step.step,
                 action=step.action,
@@ -365,7 +362,12 @@ class Engine:
                 emitted=emitted,
             )
 
-        return await self._on_step(key, event, throw_on_error, until, events)
+        def check(live: Live, step: StepKey) -> None:
+            node = live.workflow.nodes[step.step]
+            if node.child is None and step.action == Action.INVOKE:
+                node.check_answer(codec.decode(codec.encode(response, what="response")))
+
+        return await self._on_step(key, event, throw_on_error, until, events, check)
 
     async def set_step_failure(
         self,
@@ -416,7 +418,9 @@ class Engine:
         throw_on_error: bool,
         until: Until,
         events: EventHandlers | None,
+        check: Callable[[Live, StepKey], None] | None = None,
     ) -> CommandResult:
+        """Send an event to a step; `check` may refuse it, where the step waits for one at all."""
         step = StepKey.parse(key) if isinstance(key, str) else key
         if step.action in _ACTIONS:
             step = replace(step, action=_ACTIONS[step.action])  # it may have been plain text
@@ -424,6 +428,8 @@ class Engine:
 
         async def command() -> tuple[Live, CommandResult]:
             live = await self._commands.existing(step.execution)
+            if check is not None and waits(live.execution, step):
+                check(live, step)
             return live, await self._commands.send_to_step(
                 live, step, event(step), until, listeners_of(events)
             )
