@@ -2,7 +2,8 @@
 
 An error here tells three things: what was wrong (its message), where (its fields, so that a program
 need not parse text) and the way out (`hint`, one sentence or command). `code` is the word that
-`-o json` prints; `exit_code` is what the command line ends with when this error ends a command.
+`-o json` prints; `exit_code` is what the command line ends with when this error ends a command. One
+long module, so that the tree is seen whole.
 
     WfeError                                  1   operational
     ├── DefinitionError                       2   a workflow is composed wrongly; found at load

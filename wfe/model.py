@@ -5,6 +5,8 @@ Moments are aware datetimes in UTC; durations are seconds (float); a user's valu
 the UTF-8 text it was reduced to, so that nobody can change it and everybody decodes a copy.
 
 `Execution` alone is mutable, in one place: `take`, after its changes are safe.
+
+Long, because every room meets here: what is in it is read one class at a time.
 """
 
 from __future__ import annotations

@@ -37,6 +37,7 @@ from wfe.runtime import recording
 from wfe.runtime.audiences import Audiences
 from wfe.runtime.failures import record_of
 from wfe.runtime.live import Live, Running
+from wfe.runtime.replies import Replies, as_exception
 from wfe.runtime.timers import Timers
 from wfe.runtime.values import ExecutionValues
 from wfe.store import codec, owners
@@ -253,7 +254,7 @@ class Driver:
     async def _turn(self, live: Live) -> Running | None:
         """One commit: every event there is, what they change, what follows. Gives the handler that
         is to be called next, where there is just one."""
-        replies = _Replies()
+        replies = Replies()
         before = live.execution.head
         is_heard = self._audiences.has_listeners(live.audience)
         outcome = self._outcome(live, replies, keeps_timeline=live.is_stored or is_heard)
@@ -279,7 +280,7 @@ class Driver:
             self._on_finish(live)
         return following
 
-    def _outcome(self, live: Live, replies: _Replies, *, keeps_timeline: bool) -> Outcome | None:
+    def _outcome(self, live: Live, replies: Replies, *, keeps_timeline: bool) -> Outcome | None:
         """What all events of the inbox come to; None where they change nothing."""
         now = self._clock.now()
         draft = Draft(
@@ -384,7 +385,7 @@ class Driver:
     def _abandon(self, live: Live, error: BaseException) -> None:
         """Drive it no further: what is in the store is what counts."""
         live.is_abandoned = True
-        exception = _as_exception(error)
+        exception = as_exception(error)
         while live.inbox:
             _, reply = live.inbox.popleft()
             if reply is not None and not reply.done():
@@ -394,38 +395,6 @@ class Driver:
         if live.saved is None or not isinstance(error, SkipExecutionError):
             live.audience.fail(exception)
         # Where another writer has gone on, the watch over the store tells who waits.
-
-
-class _Replies:
-    """What the senders of the events of one turn are told: only once it is kept, for a refusal, too,
-    follows from what the events before it have led to."""
-
-    __slots__ = ("_entries",)
-
-    def __init__(self) -> None:
-        self._entries: list[tuple[asyncio.Future[None], WfeError | None]] = []
-
-    def add(self, reply: asyncio.Future[None] | None, refusal: WfeError | None = None) -> None:
-        if reply is not None:
-            self._entries.append((reply, refusal))
-
-    def deliver(self) -> None:
-        for reply, refusal in self._entries:
-            if reply.done():
-                continue
-            if refusal is None:
-                reply.set_result(None)
-            else:
-                reply.set_exception(refusal)
-
-    def fail(self, error: BaseException) -> None:
-        for reply, _ in self._entries:
-            if not reply.done():
-                reply.set_exception(_as_exception(error))
-
-
-def _as_exception(error: BaseException) -> Exception:
-    return error if isinstance(error, Exception) else EngineClosed()
 
 
 def _merged(first: Changes, second: Changes) -> Changes:
