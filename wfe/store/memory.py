@@ -247,7 +247,7 @@ class MemoryReader:
 
     def steps_waiting(self, *, limit: int | None = None) -> Sequence[WaitingStep]:
         waiting = [
-            (to_micros_or_none(step.last_attempt_at) or 0, run.head, step)
+            (_none_first(to_micros_or_none(step.last_attempt_at)), run.head, step)
             for run in list(self._by_id.values())
             if not run.head.is_final
             for step in list(run.execution.steps.values())
@@ -268,6 +268,11 @@ class MemoryReader:
             )
             for _, head, step in waiting[:limit]
         ]
+
+
+def _none_first(moment: int | None) -> tuple[bool, int]:
+    """Sorts as SQLite does: what has no moment comes before everything."""
+    return moment is not None, moment or 0
 
 
 def _summary(head: Head) -> ExecutionSummary:
