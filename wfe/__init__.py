@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         StepResponse,
         WorkflowResponse,
     )
+    from wfe.authoring.schedules import Schedule
     from wfe.authoring.sleeping import sleep
     from wfe.authoring.steps import (
         Step,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         InvalidInput,
         InvalidName,
         InvalidOption,
+        InvalidSchedule,
         InvalidTransactionId,
         MalformedKey,
         NonSerializableValue,
@@ -96,6 +98,7 @@ _HOMES = {
         "StepResponse",
         "WorkflowResponse",
     ),
+    "wfe.authoring.schedules": ("Schedule",),
     "wfe.authoring.sleeping": ("sleep",),
     "wfe.authoring.steps": (
         "Step",
@@ -118,6 +121,7 @@ _HOMES = {
         "InvalidInput",
         "InvalidName",
         "InvalidOption",
+        "InvalidSchedule",
         "InvalidTransactionId",
         "MalformedKey",
         "NonSerializableValue",
@@ -184,6 +188,7 @@ __all__ = [
     "InvalidInput",
     "InvalidName",
     "InvalidOption",
+    "InvalidSchedule",
     "InvalidTransactionId",
     "MalformedKey",
     "NonSerializableValue",
@@ -194,6 +199,7 @@ __all__ = [
     "ReferenceMisuse",
     "Refused",
     "Registry",
+    "Schedule",
     "SchemaTooNew",
     "Step",
     "StepContext",

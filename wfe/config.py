@@ -11,28 +11,15 @@ without one it is the current folder.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from wfe.durations import duration
 from wfe.errors import UsageError
 
 DAY = 86_400.0
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY}
-
-
-def duration(text: str | float) -> float:
-    """The seconds that `90s`, `15m`, `2h`, `7d` or a bare number of seconds stands for.
-
-    Raises:
-        ValueError: it is none of these, or negative.
-    """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*", str(text))
-    if match is None or isinstance(text, bool):
-        raise ValueError(f"{text!r} is no duration (90s, 15m, 2h, 7d, or seconds)")
-    return float(match[1]) * _UNITS[match[2]]
 
 
 # --- what a setting may be -----------------------------------------------------------------------
@@ -87,6 +74,7 @@ SETTINGS: Mapping[str, Callable[[Any, Path], Any]] = {
     "synchronous": _one_of("full", "normal"),
     "busy_timeout": _duration,
     "grace": _duration,
+    "accept_timeout": _duration,
 }
 
 
@@ -143,6 +131,11 @@ class Config:
         """How long running steps may take to end when interrupted, in seconds."""
         return float(self.values["grace"].value)
 
+    @property
+    def accept_timeout(self) -> float:
+        """Seconds that another process may take to accept a command for what it has in hand."""
+        return float(self.values["accept_timeout"].value)
+
 
 def load(
     flags: Mapping[str, Any] | None = None,
@@ -185,6 +178,7 @@ def _defaults(root: Path) -> dict[str, Value]:
         "synchronous": "full",
         "busy_timeout": 5.0,
         "grace": 10.0,
+        "accept_timeout": 30.0,
     }
     return {key: Value(value, "default") for key, value in defaults.items()}
 

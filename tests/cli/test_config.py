@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from wfe.config import Config, duration, load
+from wfe.config import Config, load
+from wfe.durations import duration
 from wfe.errors import UsageError
 
 
@@ -122,13 +123,23 @@ def test_a_pyproject_that_does_not_speak_of_wfe_is_not_even_parsed(folder: Path)
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("90s", 90), ("15m", 900), ("2h", 7200), ("7d", 604_800), ("45", 45), ("1.5h", 5400), (3, 3)],
+    [
+        ("90s", 90),
+        ("15m", 900),
+        ("2h", 7200),
+        ("7d", 604_800),
+        ("45", 45),
+        ("1.5h", 5400),
+        (3, 3),
+        ("1h30m", 5400),
+        ("1d 2h", 93_600),
+    ],
 )
 def test_durations(text: str | float, seconds: float) -> None:
     assert duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "h", "2 weeks", "-3s", "1e3", "2h30m"])
+@pytest.mark.parametrize("text", ["", "h", "2 weeks", "-3s", "1e3", "30m2h", "1h1h", "h30m", "5 5"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no duration"):
         duration(text)

@@ -11,12 +11,12 @@ NAMES = """
 Acknowledgement Action CommandResult DefinitionChanged DefinitionError DuplicateStep
 DuplicateWorkflow Engine ErrorRecord Event EventKind Execution ExecutionCancelled ExecutionError
 ExecutionKey ExecutionState IdempotencyConflict InputMismatch InvalidInput InvalidName InvalidOption
-InvalidTransactionId MalformedKey NonSerializableValue NotAllowed NotFound PermanentStepFailure
-Recording ReferenceMisuse Refused Registry SchemaTooNew Step StepContext StepFailed StepKey
-StepNotFound StepNotWaiting StepResponse StepState StepStatus StoreBusy StoreError StoreUnusable
-TransactionExists TransactionFinished TransactionNotFound TransactionStepTimeoutError
-TransactionTimeoutError UsageError WfeError Workflow WorkflowNotFound WorkflowResponse WrongAction
-hook parallel resource sleep step transform when workflow
+InvalidSchedule InvalidTransactionId MalformedKey NonSerializableValue NotAllowed NotFound
+PermanentStepFailure Recording ReferenceMisuse Refused Registry Schedule SchemaTooNew Step
+StepContext StepFailed StepKey StepNotFound StepNotWaiting StepResponse StepState StepStatus
+StoreBusy StoreError StoreUnusable TransactionExists TransactionFinished TransactionNotFound
+TransactionStepTimeoutError TransactionTimeoutError UsageError WfeError Workflow WorkflowNotFound
+WorkflowResponse WrongAction hook parallel resource sleep step transform when workflow
 """
 
 

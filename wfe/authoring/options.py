@@ -13,6 +13,7 @@ import msgspec
 
 from wfe.authoring.near import near
 from wfe.authoring.places import refuse
+from wfe.authoring.schedules import Schedule
 from wfe.errors import InvalidName, InvalidOption
 from wfe.model import StepOptions, WorkflowOptions, check_name
 
@@ -48,12 +49,14 @@ class NamedStepConfig(StepConfig, total=False):
 
 
 class WorkflowConfig(TypedDict, total=False):
-    """Options of a workflow; what each means is told at `wfe.model.WorkflowOptions`."""
+    """Options of a workflow; what each means is told at `wfe.model.WorkflowOptions`, but for
+    `schedule`: a cron expression, or a Schedule."""
 
     timeout: float | None
     retention_time: float | None
     idempotent: bool
     store: bool
+    schedule: str | Schedule | None
     description: str
 
 
@@ -66,12 +69,15 @@ def step_options(given: Mapping[str, Any], *, base: StepOptions = DEFAULTS) -> S
     return msgspec.structs.replace(base, **_checked(given, _STEP, "step"))
 
 
-def workflow_options(given: Mapping[str, Any]) -> WorkflowOptions:
-    """
+def workflow_options(given: Mapping[str, Any]) -> tuple[WorkflowOptions, Schedule | None]:
+    """The options of a workflow, and when it is to run by itself.
+
     Raises:
         InvalidOption: an unknown name, or a value of the wrong type or out of range.
     """
-    return WorkflowOptions(**_checked(given, _WORKFLOW, "workflow"))
+    checked = _checked(given, _WORKFLOW, "workflow")
+    schedule = checked.pop("schedule", None)
+    return WorkflowOptions(**checked), schedule
 
 
 def checked_name(name: object, *, what: str) -> str:
@@ -145,6 +151,9 @@ _WORKFLOW: Mapping[str, _Rule] = {
     "retention_time": _MAYBE_DURATION,
     "idempotent": _SWITCH,
     "store": _SWITCH,
+    "schedule": _Rule(
+        'a cron expression such as "0 3 * * *", or a Schedule', Schedule, optional=True
+    ),
     "description": _Rule("a text", str),
 }
 
@@ -161,6 +170,8 @@ def _checked(given: Mapping[str, Any], allowed: Mapping[str, _Rule], what: str) 
         if name == "skip_on_permanent_failure" and isinstance(value, str):
             checked[name] = value
             continue
+        if name == "schedule" and isinstance(value, str):
+            value = Schedule(cron=value)
         try:
             checked[name] = allowed[name].checked(value)
         except ValueError:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from wfe.config import duration
+from wfe.durations import duration
 from wfe.errors import UsageError
 
 
@@ -106,12 +105,11 @@ def _decode(text: str, what: str) -> Any:
 
 def moment(text: str, flag: str, now: datetime) -> datetime:
     """`2h ago`, `2h`, or an ISO date or time, which is local where it names no zone."""
-    relative = re.fullmatch(r"(\S+[smhd])(\s+ago)?", text.strip())
+    from wfe.store import search_times
+
     try:
-        if relative is not None:
-            return now - timedelta(seconds=duration(relative[1]))
-        return datetime.fromisoformat(text.strip()).astimezone()
-    except (ValueError, OverflowError):
+        return search_times.moment(text, now)
+    except ValueError:
         raise UsageError(
             f"{flag} {text!r} is no moment.", hint="Write 2h ago, 2026-11-30 or 2026-11-30T08:00Z."
         ) from None

@@ -70,6 +70,7 @@ class Contexts:
             attempt=call.attempt,
             event_group_id=head.event_group_id,
             parent_step_idempotency_key=head.parent_step_idempotency_key,
+            scheduled_for=head.scheduled_for,
             metadata=head.metadata,
             outputs=Outputs(live.execution),
             resolve=self._resolve,

@@ -1,0 +1,90 @@
+"""When an expression fires, found by looking at every minute: no searching, no arithmetic with offsets.
+
+The rules are written down a second time, in the plainest way there is.
+"""
+
+from __future__ import annotations
+
+import functools
+from bisect import bisect_left
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import accumulate
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+MINUTE = timedelta(minutes=1)
+DAY = timedelta(days=1)
+
+
+class Sets(NamedTuple):
+    """The numbers of an expression; None: a star."""
+
+    minutes: frozenset[int] | None = None
+    hours: frozenset[int] | None = None
+    days: frozenset[int] | None = None
+    months: frozenset[int] | None = None
+    weekdays: frozenset[int] | None = None
+
+    @property
+    def expression(self) -> str:
+        return " ".join("*" if one is None else ",".join(map(str, sorted(one))) for one in self)
+
+    def fits(self, wall: datetime) -> bool:
+        return (
+            _in(wall.minute, self.minutes)
+            and _in(wall.hour, self.hours)
+            and _in(wall.month, self.months)
+            and self._fits_day(wall)
+        )
+
+    def _fits_day(self, day: date) -> bool:
+        weekday = day.isoweekday() % 7
+        if self.days is not None and self.weekdays is not None:
+            return day.day in self.days or weekday in self.weekdays
+        return _in(day.day, self.days) and _in(weekday, self.weekdays)
+
+
+def _in(number: int, numbers: frozenset[int] | None) -> bool:
+    return numbers is None or number in numbers
+
+
+class Minutes:
+    """What clocks in a zone show at each minute from `first` to `last`."""
+
+    def __init__(self, zone: str, first: datetime, last: datetime) -> None:
+        count = int((last - first) / MINUTE) + 1
+        self.moments = [first + number * MINUTE for number in range(count)]
+        tz = ZoneInfo(zone)
+        self.walls = [moment.astimezone(tz).replace(tzinfo=None) for moment in self.moments]
+        self.latest = list(accumulate(self.walls, max))
+
+    def first_at_or_past(self, wall: datetime) -> datetime:
+        """The first minute at which clocks show `wall`, or have gone past it without showing it."""
+        return self.moments[bisect_left(self.latest, wall)]
+
+
+@functools.cache
+def minutes_around(zone: str, day: date) -> Minutes:
+    """Those of the day, of two days before it and of two days after it."""
+    noon = datetime(day.year, day.month, day.day, 12, tzinfo=UTC)
+    return Minutes(zone, noon - 3 * DAY, noon + 3 * DAY)
+
+
+def fires(sets: Sets, zone: str, start: datetime, end: datetime, around: date) -> list[datetime]:
+    """The fires after `start`, up to and including `end`."""
+    minutes = minutes_around(zone, around)
+    if sets.hours is None or len(sets.hours) == 24:
+        found = {
+            moment
+            for moment, wall in zip(minutes.moments, minutes.walls, strict=True)
+            if sets.fits(wall)
+        }
+    else:
+        dates = sorted({wall.date() for wall in minutes.walls})[1:-1]
+        walls = (
+            datetime.combine(day, time()) + number * MINUTE
+            for day in dates
+            for number in range(24 * 60)
+        )
+        found = {minutes.first_at_or_past(wall) for wall in walls if sets.fits(wall)}
+    return sorted(moment for moment in found if start < moment <= end)

@@ -1,0 +1,181 @@
+"""`wfe schedules`: when schedules fire."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wfe.cli.command import command, group
+from wfe.cli.exit_codes import ExitCode
+from wfe.cli.session import Session
+from wfe.errors import UsageError
+
+if TYPE_CHECKING:
+    from wfe.authoring.schedules import Schedule
+    from wfe.cli.render import Screen
+    from wfe.scheduling.schedule import Timetable
+
+app = group("See when schedules fire.")
+
+_FORMATS = ("table", "json", "jsonl", "csv")
+
+
+@command(app, "preview", formats=_FORMATS)
+def preview(
+    session: Session,
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPR|NAME",
+            help="A cron expression in quotes, or the TARGET of a workflow with a schedule.",
+        ),
+    ],
+    number: Annotated[
+        int, typer.Option("--number", "-n", metavar="N", help="Show so many fires.")
+    ] = 10,
+    tz: Annotated[
+        str | None,
+        typer.Option(
+            "--tz",
+            metavar="ZONE",
+            help="The time zone: Europe/London. Else the schedule's, or UTC.",
+        ),
+    ] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="TIME", help="From then on: 2026-10-24. Else from now on."),
+    ] = None,
+) -> int:
+    """Explain a schedule, warn of what may not be meant, and list its next fires.
+
+    What may be written: wfe help cron. In a pipe: a word and its values, separated by tabs; after
+    the word fire come the local time, the time in UTC, and remarks.
+
+    \b
+    wfe schedules preview '30 1 * * *' --tz Europe/London --from 2026-03-28
+    wfe schedules preview '@every 90s' -n 3
+    """
+    from wfe.cli import inputs
+    from wfe.clock import SystemClock
+    from wfe.scheduling.schedule import Timetable
+
+    if number < 1:
+        raise UsageError("-n is a whole number from 1 on.")
+    now = SystemClock().now()
+    start = now if from_ is None else inputs.moment(from_, "--from", now)
+    timetable = Timetable(_schedule(session, what, tz), anchor=start)
+    far = datetime.max.replace(tzinfo=start.tzinfo)
+    ticks = list(islice(timetable.between(start - timedelta.resolution, far), number))
+    _print(session, timetable, ticks)
+    if len(ticks) < number:
+        print("It fires no more after that." if ticks else "It fires no more.", file=sys.stderr)
+    return ExitCode.OK
+
+
+def _schedule(session: Session, what: str, zone: str | None) -> Schedule:
+    """What is to be previewed, in the zone that was asked for."""
+    from msgspec.structs import replace
+
+    from wfe.authoring.schedules import Schedule
+    from wfe.errors import InvalidSchedule
+
+    if not what.strip():
+        raise InvalidSchedule(what, "it is empty")
+    if len(what.split()) > 1 or what.startswith("@"):
+        return Schedule(cron=what, timezone=zone or "UTC")
+    workflow, _ = session.target(what)
+    if workflow.schedule is None:
+        raise UsageError(
+            f"The workflow {workflow.id!r} has no schedule.",
+            hint=f'Give it one: @workflow("{workflow.id}", schedule="0 3 * * *"). An expression is '
+            "previewed in quotes.",
+        )
+    return replace(workflow.schedule, timezone=zone) if zone else workflow.schedule
+
+
+def _print(session: Session, timetable: Timetable, ticks: list[datetime]) -> None:
+    from wfe.cli import output
+
+    facts = {
+        "expression": timetable.timing.text,
+        "description": timetable.timing.describe(),
+        "timezone": timetable.schedule.timezone,
+        "warnings": list(timetable.timing.warnings),
+    }
+    fires = [_fire(timetable, tick) for tick in ticks]
+    match session.output:
+        case "json":
+            output.print_json({**facts, "fires": fires})
+        case "jsonl" | "csv":
+            if session.output == "csv":
+                fires = [{**fire, "remarks": "; ".join(fire["remarks"])} for fire in fires]
+            output.print_list(fires, session.output, ())
+            for warning in timetable.timing.warnings:
+                print(f"warning: {warning}", file=sys.stderr)
+        case _ if session.for_people:
+            _draw(session, timetable, ticks)
+        case _:
+            for name in ("expression", "description", "timezone"):
+                output.print_tabbed([name, facts[name]])
+            for warning in timetable.timing.warnings:
+                output.print_tabbed(["warning", warning])
+            for fire in fires:
+                output.print_tabbed(["fire", fire["local"], fire["utc"], *fire["remarks"]])
+
+
+def _fire(timetable: Timetable, tick: datetime) -> dict[str, Any]:
+    from wfe.cli import text
+
+    return {
+        "local": tick.astimezone(timetable.zone).isoformat(timespec="milliseconds"),
+        "utc": text.iso(tick),
+        "remarks": list(timetable.timing.remarks(tick)),
+    }
+
+
+def _draw(session: Session, timetable: Timetable, ticks: list[datetime]) -> None:
+    from wfe.cli.render import Screen, aligned
+
+    screen = Screen(sys.stdout, colors=session.colors(sys.stdout))
+    screen.title(timetable.timing.text)
+    _draw_prose(screen, f"{timetable.timing.describe()} ({timetable.schedule.timezone})")
+    for warning in timetable.timing.warnings:
+        _draw_prose(screen, f"Note: {warning}")
+    if not ticks:
+        return
+    screen.line()
+    rows = [["LOCAL", "UTC"], *(_columns(timetable, tick) for tick in ticks)]
+    remarks = ["", *("; ".join(timetable.timing.remarks(tick)) for tick in ticks)]
+    if all(local == f"{utc} UTC" for local, utc in rows[1:]):
+        rows = [[utc] for _, utc in rows]
+    lines = aligned([list(map(screen.text, row)) for row in rows])
+    for line, remark in zip(lines, remarks, strict=True):
+        if remark and len(line.plain) + len(remark) <= screen.width:
+            screen.line(line, remark)
+            continue
+        line.rstrip()
+        screen.line(line)
+        _draw_prose(screen, remark, indent=4)
+
+
+def _columns(timetable: Timetable, tick: datetime) -> list[str]:
+    """A fire as people read it: where clocks of the zone stand, and those of UTC."""
+    clock = "%a %Y-%m-%d %H:%M"
+    if tick.second or tick.microsecond:
+        clock += ":%S"
+    local = tick.astimezone(timetable.zone)
+    return [local.strftime(f"{clock} %Z"), tick.strftime(clock)]
+
+
+def _draw_prose(screen: Screen, prose: str, *, indent: int = 2) -> None:
+    """Text that is broken between words."""
+    from textwrap import wrap
+
+    from wfe.cli import text
+
+    for line in wrap(text.safe(prose), max(screen.width - indent, 20)):
+        screen.line(" " * indent, line)
