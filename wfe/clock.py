@@ -6,6 +6,7 @@ Moments are aware datetimes in UTC; `utc()` refuses naive ones at the border.
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -23,6 +24,12 @@ def utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
         raise ValueError(f"{moment!r} has no time zone; give an aware datetime")
     return moment.astimezone(UTC)
+
+
+def monotonic() -> float:
+    """Seconds since some moment before: the same for all processes of one boot, never set, and not
+    counting the time that the machine was suspended."""
+    return time.monotonic()
 
 
 class Clock(Protocol):

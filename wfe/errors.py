@@ -16,6 +16,7 @@ long module, so that the tree is seen whole.
     │   ├── MalformedKey                          not workflow:transaction:step:action
     │   ├── InvalidInput                          a value that does not fit its annotation
     │   ├── InvalidTransactionId                  a transaction id that cannot be stored
+    │   ├── InvalidSchedule                       a schedule that means nothing, or never fires
     │   └── ModuleFailed                          a user's module that does not import
     ├── NotFound                              3
     │   ├── WorkflowNotFound
@@ -28,6 +29,7 @@ long module, so that the tree is seen whole.
     │   ├── NotAllowed
     │   ├── DefinitionChanged
     │   ├── TransactionExists
+    │   ├── HeldElsewhere                         another process drives the execution
     │   └── IdempotencyConflict
     ├── ExecutionError                            what an execution came to, raised to its caller
     │   ├── StepFailed                       10   the first error of the execution, as it is stored
@@ -43,13 +45,15 @@ long module, so that the tree is seen whole.
     ├── EngineClosed                              the engine was shut down before the answer
     └── StoreError                            1
         ├── StoreBusy                        75   locked beyond the timeout, or the disk is full
+        ├── NotAccepted                      75   handed to another process, which has not answered
         ├── StoreUnusable                         not a database, unreadable, or damaged
+        │   └── SchemaTooOld                      written by an older wfe, and only to be read
         └── SchemaTooNew                          written by a newer wfe
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 
@@ -173,6 +177,20 @@ class InvalidTransactionId(UsageError):
             hint="Give it a name of printable characters, or none: then it gets a fresh one.",
         )
         self.transaction_id = transaction_id
+
+
+class InvalidSchedule(UsageError):
+    """A cron expression, interval or time zone that means nothing, or that would never fire."""
+
+    code = "invalid_schedule"
+
+    def __init__(self, expression: str, reason: str, *, hint: str = "") -> None:
+        super().__init__(
+            f"The schedule {expression!r} is refused: {reason}.",
+            hint=hint or "See what may be written with: wfe help cron",
+        )
+        self.expression = expression
+        self.reason = reason
 
 
 class ModuleFailed(UsageError):
@@ -342,18 +360,60 @@ class NotAllowed(Refused):
 
 
 class DefinitionChanged(Refused):
-    """The workflow has other steps than when the execution began."""
+    """The workflow has other steps than when the execution began, up to the point it has reached.
+
+    `changes` lists the steps up to there, a line each: `  kept`, `- gone`, `+ added`, `~ changed: how`,
+    `! in the way: why`. `renames` are steps that are gone, and added ones that resemble them.
+    """
 
     code = "definition_changed"
 
-    def __init__(self, workflow_id: str, transaction_id: str) -> None:
+    def __init__(
+        self,
+        workflow_id: str,
+        transaction_id: str,
+        *,
+        changes: Sequence[str] = (),
+        renames: Mapping[str, str] | None = None,
+    ) -> None:
+        listed = ", ".join(_named(changes, "-+~") or _named(changes, "!"))
         super().__init__(
             f"Workflow {workflow_id!r} has other steps than when execution "
-            f"{workflow_id}:{transaction_id} began.",
+            f"{workflow_id}:{transaction_id} began{': ' if listed else ''}{listed}.",
             workflow_id=workflow_id,
             transaction_id=transaction_id,
-            hint="Bring the steps back, or cancel the execution with the code that began it.",
+            hint=_ways_out(workflow_id, transaction_id, _named(changes, "!"), renames or {}),
         )
+        self.changes = tuple(changes)
+        self.renames = dict(renames or {})
+
+    def __str__(self) -> str:
+        return "\n".join([self.message, *self.changes, self.hint])
+
+
+def _named(changes: Sequence[str], marks: str) -> list[str]:
+    """The steps of a listing that have one of these marks; at most five."""
+    found = [line.partition(":")[0] for line in changes if line[0] in marks]
+    return [*found[:5], f"{len(found) - 5} more"] if len(found) > 5 else found
+
+
+def _ways_out(
+    workflow_id: str, transaction_id: str, in_the_way: Sequence[str], renames: Mapping[str, str]
+) -> str:
+    ways = ["Bring the steps back", "cancel the execution with the code that began it"]
+    flags = [word for old, new in renames.items() for word in ("--rename", f"{old}={new}")]
+    if not {line.removeprefix("! ") for line in in_the_way} <= renames.keys():
+        return f"{ways[0]}, or {ways[1]}."
+    if not renames:
+        flags, last = ["--allow-changed"], "or go on all the same"
+    elif in_the_way:
+        last = "or go on under new names"
+    else:
+        last = "go on all the same (--allow-changed), or under new names"
+    import shlex  # nobody else needs it
+
+    command = shlex.join(["wfe", "run", workflow_id, "--tx", transaction_id, *flags])
+    return f"{', '.join([*ways, last])}: {command}"
 
 
 class TransactionExists(Refused):
@@ -369,6 +429,21 @@ class TransactionExists(Refused):
             hint='Choose another transaction id, or attach to it (on_conflict="attach").',
         )
         self.state = state
+
+
+class HeldElsewhere(Refused):
+    """Another engine has the execution in hand, and lives. `owner` says which, in words."""
+
+    code = "held_elsewhere"
+
+    def __init__(self, workflow_id: str, transaction_id: str, *, owner: str) -> None:
+        super().__init__(
+            f"Execution {workflow_id}:{transaction_id} is in the hand of {owner}.",
+            workflow_id=workflow_id,
+            transaction_id=transaction_id,
+            hint=f"Watch it with: wfe executions watch {workflow_id}:{transaction_id}",
+        )
+        self.owner = owner
 
 
 class IdempotencyConflict(Refused):
@@ -518,9 +593,15 @@ class SkipExecutionError(WfeError):
 class SkipStepAlreadyFinishedError(SkipExecutionError):
     """The step was finished by another writer."""
 
+    def __init__(self) -> None:
+        super().__init__("Another process has finished this step.")
+
 
 class SkipCancelledExecutionError(SkipExecutionError):
     """The execution was cancelled by another writer."""
+
+    def __init__(self) -> None:
+        super().__init__("Another process has cancelled this execution.")
 
 
 class EngineClosed(WfeError):
@@ -551,10 +632,34 @@ class StoreBusy(StoreError):
     exit_code = 75
 
 
+class NotAccepted(StoreError):
+    """A command was handed to the engine that has the execution in hand, and that has not said
+    anything for so long. The command stays: it is applied as soon as somebody looks at it."""
+
+    code = "not_accepted"
+    exit_code = 75
+
+    def __init__(self, workflow_id: str, transaction_id: str, *, owner: str, waited: float) -> None:
+        super().__init__(
+            f"The command for {workflow_id}:{transaction_id} was handed to {owner}, which has not "
+            f"taken it for {waited:g} s. It is kept, and taken as soon as that process goes on.",
+            hint=f"See what became of it with: wfe executions why {workflow_id}:{transaction_id}",
+        )
+        self.workflow_id = workflow_id
+        self.transaction_id = transaction_id
+        self.owner = owner
+
+
 class StoreUnusable(StoreError):
     """Not a database, not readable or writable, or damaged."""
 
     code = "store_unusable"
+
+
+class SchemaTooOld(StoreUnusable):
+    """The database was written by an older version of wfe, and whoever reads changes nothing."""
+
+    code = "schema_too_old"
 
 
 class SchemaTooNew(StoreError):

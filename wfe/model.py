@@ -229,6 +229,11 @@ class StepOptions(msgspec.Struct, frozen=True, kw_only=True):
             or self.retry_interval_awaiting is not None
         )
 
+    @property
+    def outlives_call(self) -> bool:
+        """Whether the step may go on when the call that began it has returned."""
+        return self.async_ or self.compensate_async or self.retry_interval > 0
+
 
 class WorkflowOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of a whole workflow. Durations are seconds."""
@@ -268,8 +273,12 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     options: WorkflowOptions = WorkflowOptions()
     #: Identifies the shape (stages, names, kinds, guards, children); options do not count.
     hash: str = ""
-    #: Whether anything in it may become due at a later moment. Follows from the rest.
+    #: Whether anything in it may become due at a later moment, whether a step in it may be parked
+    #: until a `retry_step`, and whether one may outlive the call that began it. All follow from the
+    #: rest.
     has_deadlines: bool = False
+    has_parking: bool = False
+    has_lasting_steps: bool = False
 
     def __post_init__(self) -> None:
         found = self.options.timeout is not None or any(
@@ -277,6 +286,10 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
             for spec in self.steps.values()
         )
         msgspec.structs.force_setattr(self, "has_deadlines", found)
+        parking = any(not spec.options.auto_retry for spec in self.steps.values())
+        msgspec.structs.force_setattr(self, "has_parking", parking)
+        lasting = any(spec.options.outlives_call for spec in self.steps.values())
+        msgspec.structs.force_setattr(self, "has_lasting_steps", lasting)
 
     @property
     def has_async_steps(self) -> bool:
@@ -367,7 +380,10 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
     def is_active(self) -> bool:
         """The present side has begun and not settled, is about to begin, or an overtaken handler is
         still at work."""
-        return self.running or self.held or self.status in _ACTIVE_STATUSES
+        if self.running or self.held:
+            return True
+        forward = self.compensate is _DORMANT
+        return (self.invoke_status if forward else self.compensate_status) in _ACTIVE_STATUSES
 
     @property
     def action(self) -> Action:
@@ -413,14 +429,19 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     timed_out: bool = False
     #: The next moment at which something is due; None: nothing is.
     wake_at: datetime | None = None
-    #: The process whose handlers are at work; None: none is.
+    #: The engine that has it in hand: its handlers are at work, or it waits for the end of it. None:
+    #: whoever comes may take it. It counts only as long as that engine's lease does.
     owner: str | None = None
+    #: How often an engine has taken it in hand.
+    token: int = 0
     parent_step_idempotency_key: str | None = None
     #: The run of the parent that this execution is a step of.
     parent_run_id: str | None = None
     #: `workflow:transaction` of the outermost execution; None: this one is.
     root: str | None = None
     event_group_id: str | None = None
+    #: The tick that a schedule started it for; None: no schedule did.
+    scheduled_for: datetime | None = None
     metadata: Mapping[str, Any] = msgspec.field(default_factory=dict)
     #: Invoke and compensate failures in the order in which they happened.
     errors: tuple[ErrorRecord, ...] = ()
@@ -434,6 +455,12 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     #: Handlers at work, and steps that wait for an answer.
     running: int = 0
     awaiting: int = 0
+    #: How many entries its timeline has.
+    entries: int = 0
+    #: Steps that are held back until somebody takes the execution up, and steps that wait for a
+    #: `retry_step`. Counted when nothing runs.
+    held: int = 0
+    parked: int = 0
     #: Going backwards: the stage being undone, and how many of its members are not yet undone.
     undo_stage: int = -1
     undo_open: int = 0
@@ -543,7 +570,7 @@ class Execution:
     `take` is the only mutation. Whoever holds an execution may read it between two takes.
     """
 
-    __slots__ = ("active", "flow", "head", "input", "result", "steps")
+    __slots__ = ("active", "flow", "has_signals", "head", "holder", "input", "result", "steps")
 
     def __init__(
         self,
@@ -553,16 +580,24 @@ class Execution:
         input: Json | None = None,
         steps: Iterable[StepRecord] = (),
         result: Json | None = None,
+        holder: str | None = None,
+        has_signals: bool = False,
     ) -> None:
         self.flow = flow
         self.head = head
+        #: The engine that has it in hand, and lives, as far as was known when this was made.
+        self.holder = holder
+        #: Commands that other processes have sent for it wait in the store, as far as was known then.
+        self.has_signals = has_signals
         self.input = input
         self.result = result
-        self.steps: dict[str, StepRecord] = {record.name: record for record in steps}
+        self.steps: dict[str, StepRecord] = {}
         #: Steps that have begun and not settled, in the order in which they began.
-        self.active: dict[str, None] = {
-            name: None for name, record in self.steps.items() if record.is_active
-        }
+        self.active: dict[str, None] = {}
+        for record in steps:
+            self.steps[record.name] = record
+            if record.is_active:
+                self.active[record.name] = None
 
     def step(self, name: str) -> StepRecord:
         """The record of a step of the flow; one with the defaults where it was never touched.
@@ -574,6 +609,15 @@ class Execution:
         if record is None:
             record = StepRecord(name=name, stage=self.flow.steps[name].stage)
         return record
+
+    def copy(self) -> Execution:
+        """The execution as it is now, which later takes leave alone."""
+        copy = Execution(
+            self.flow, self.head, input=self.input, result=self.result, holder=self.holder
+        )
+        copy.steps = self.steps.copy()
+        copy.active = self.active.copy()
+        return copy
 
     def take(self, changes: Changes) -> None:
         """Make `changes` true."""
@@ -590,7 +634,7 @@ class Execution:
 
     def errors(self, handler_type: Action | None = Action.INVOKE) -> tuple[ErrorRecord, ...]:
         """The errors of that side; of both where None."""
-        if handler_type is None:
+        if handler_type is None or not self.head.errors:
             return self.head.errors
         return tuple(e for e in self.head.errors if e.handler_type is handler_type)
 

@@ -652,15 +652,6 @@ def test_a_store_may_be_used_by_one_loop_after_the_other(store: CheckpointStore)
 
 
 @on_loop
-async def test_what_we_write_ourselves_is_no_change(store: CheckpointStore) -> None:
-    assert not await store.changed()
-    execution = await keep(store, new())
-    await move(store, execution, begun())
-    await store.load(KEY)
-    assert not await store.changed()
-
-
-@on_loop
 async def test_the_reader_loads_what_the_store_loads(store: CheckpointStore) -> None:
     execution = await keep(store, new())
     await move(store, execution, begun())

@@ -20,6 +20,7 @@ from wfe.engine.events import (
     Finished,
     Resume,
     Retry,
+    Skip,
     Skipped,
     Succeeded,
     Tell,
@@ -165,6 +166,9 @@ class Play:
 
     def retry(self, step: str, action: Action = Action.INVOKE) -> None:
         self.send(Retry(step=step, action=action))
+
+    def skip_waiting(self, step: str, action: Action = Action.INVOKE) -> None:
+        self.send(Skip(step=step, action=action, reason="nobody is there"))
 
     def cancel(self) -> None:
         self.send(Cancel())

@@ -573,6 +573,42 @@ def test_a_process_that_is_about_to_end_starts_nothing_and_the_next_one_does() -
     assert play.is_in(ExecutionState.DONE)
 
 
+def test_a_step_that_was_held_before_it_began_is_nothing_to_undo_after_a_cancel() -> None:
+    play = Play(flow("a", "b"))
+    play.is_closing = True
+    play.succeed("a")
+    assert play.execution.head.held == 1
+    play.cancel()
+    play.reopen()
+    play.to_the_end()
+    assert play.is_in(ExecutionState.REVERTED)
+    assert play.called == ["a", "~a"]
+    assert play.step("b").attempts == 0
+
+
+def test_a_step_in_flight_after_a_cancel_is_attempted_again_before_it_is_undone() -> None:
+    play = Play(flow("a", "b"))
+    play.succeed("a")
+    play.cancel()
+    play.reopen()
+    play.succeed("b", output=b"9")
+    play.to_the_end()
+    assert play.called == ["a", "b", "b", "~b", "~a"]
+    assert play.step("b").compensate_with == b"9"
+
+
+def test_a_step_that_was_held_begins_though_a_sibling_skips_what_comes_later() -> None:
+    options = {"a": {"no_wait": True, "skip_on_permanent_failure": True}}
+    play = Play(flow(("a", "b"), "c", "d", options=options))
+    play.is_closing = True
+    play.succeed("b")
+    play.fail("a", permanent=True)
+    play.reopen()
+    play.to_the_end()
+    assert play.is_in(ExecutionState.DONE)
+    assert play.called == ["a", "b", "c"]
+
+
 def test_a_late_return_after_the_end_changes_nothing() -> None:
     play = Play(flow("a", options={"a": ASYNC}))
     play.answer("a")
@@ -598,3 +634,54 @@ def test_a_cancel_before_the_answer_refuses_the_answer() -> None:
     play.send(Cancel())
     with pytest.raises(WrongAction):
         play.answer("b")
+
+
+# --- skipping from outside, and who did it -------------------------------------------------------
+
+
+def test_a_step_that_waits_can_be_skipped_and_is_not_undone() -> None:
+    play = Play(flow("a", "b", options={"a": {"async_": True}}))
+    play.wait("a")
+    play.skip_waiting("a")
+    assert play.step("a").invoke is StepState.SKIPPED
+    assert play.step("a").reason == "nobody is there"
+    assert play.execution.head.awaiting == 0
+    play.fail("b")
+    play.to_the_end()
+    assert play.called == ["a", "b", "~b"]
+
+
+def test_a_step_between_two_attempts_can_be_skipped() -> None:
+    options = {"max_retries": 3, "auto_retry": False}
+    play = Play(flow("a", "b", options={"a": options}))
+    play.fail("a")
+    assert play.execution.head.parked == 1
+    play.skip_waiting("a")
+    play.to_the_end()
+    assert play.is_in(ExecutionState.DONE)
+    assert play.execution.head.has_skipped_steps
+    assert play.execution.head.parked == 0
+
+
+def test_an_undo_that_waits_can_be_skipped_and_counts_as_done() -> None:
+    play = Play(flow("a", "b", options={"a": {"compensate_async": True}}))
+    play.succeed("a")
+    play.fail("b")
+    play.succeed("b")
+    play.wait("a")
+    play.skip_waiting("a", Action.COMPENSATE)
+    assert play.is_in(ExecutionState.REVERTED)
+
+
+def test_a_step_that_is_being_executed_is_not_skipped() -> None:
+    play = Play(flow("a"))
+    with pytest.raises(StepNotWaiting, match="being executed"):
+        play.skip_waiting("a")
+
+
+def test_the_timeline_says_who_gave_a_command_once() -> None:
+    play = Play(flow("a", "b", options={"a": {"async_": True}}))
+    play.wait("a")
+    play.send(Answer(step="a", action=Action.INVOKE, output=b"2", by="kim"))
+    told = [(str(entry.kind), entry.detail) for entry in play.timeline[-3:]]
+    assert told == [("resume", None), ("step_success", "by kim"), ("step_begin", None)]

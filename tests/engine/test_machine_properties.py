@@ -71,6 +71,7 @@ MOVES = st.lists(
                 "answer",
                 "answer_error",
                 "retry",
+                "skip_waiting",
                 "time",
                 "cancel",
                 "crash",
@@ -98,13 +99,15 @@ def move(play: Play, what: str, choice: int) -> None:
                 play.reopen()
             case "close":
                 play.is_closing = True
-            case "answer" | "answer_error" | "retry" if steps:
+            case "answer" | "answer_error" | "retry" | "skip_waiting" if steps:
                 name = steps[choice % len(steps)]
                 action = play.step(name).action
                 if what == "answer":
                     play.answer(name, action)
                 elif what == "retry":
                     play.retry(name, action)
+                elif what == "skip_waiting":
+                    play.skip_waiting(name, action)
                 else:
                     play.answer_error(name)
             case "succeed" | "fail" | "fail_for_good" | "skip" | "await" if at_work:
@@ -134,6 +137,12 @@ def check(play: Play) -> None:
     records = execution.steps.values()
     assert head.running == sum(r.running for r in records) == len(play.calls)
     assert head.awaiting == sum(r.awaiting for r in records)
+    if not head.running and not head.is_final:
+        assert head.held == sum(r.held for r in records)
+        assert head.parked == sum(
+            r.status is StepStatus.TEMP_FAILURE and r.retry_at is None and not r.held
+            for r in records
+        )
     assert set(execution.active) == {r.name for r in records if r.is_active}
     assert head.open >= 0
     assert head.loose >= 0

@@ -367,18 +367,6 @@ asyncio.run(main())
     assert list(execution.steps) == ["reserve"]
 
 
-def test_a_write_of_another_process_is_told_once(tmp_path: Path) -> None:
-    @on_loop
-    async def use(store: SQLiteStore) -> None:
-        assert not await store.changed()
-        fill(store.path, "from-outside")
-        await keep(store, new())
-        assert await store.changed()
-        assert not await store.changed()
-
-    use(store=SQLiteStore(tmp_path / "wfe.db"))
-
-
 def test_two_stores_of_one_file_keep_one_unfinished_run_of_a_key(tmp_path: Path) -> None:
     async def main() -> None:
         stores = [SQLiteStore(tmp_path / "wfe.db") for _ in range(2)]

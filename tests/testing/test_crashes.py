@@ -245,3 +245,40 @@ def test_a_run_left_alone_and_a_crashed_one_compare() -> None:
     )
     assert run.timeline == expected.timeline
     assert "crashed after commit 3" in repr(run)
+
+
+# --- what a person's own workflows do ------------------------------------------------------------
+
+
+def test_a_step_in_a_thread_may_tell_its_progress_in_every_life() -> None:
+    @step
+    def copy(ctx: StepContext) -> None:
+        ctx.progress(0.5, "half")
+        ctx.resolve("world").act(ctx)
+
+    @workflow
+    def copying() -> None:
+        copy()
+
+    for run in crash_everywhere(copying, resources=make_world):
+        assert run.state == "done", run.lives
+
+
+def test_a_child_whose_retry_is_overdue_when_it_is_taken_up_goes_on_once() -> None:
+    @step(max_retries=2, retry_interval=0.5)
+    async def flaky(ctx: StepContext) -> None:
+        world: World = ctx.resolve("world")
+        world.act(ctx)
+        if world.times_of(ctx) == 1:
+            raise OSError("busy")
+
+    @workflow
+    def copying() -> None:
+        flaky()
+
+    @workflow
+    def parent() -> None:
+        copying.as_step()
+
+    for run in crash_everywhere(parent, resources=make_world):
+        assert run.state == "done", run.lives

@@ -243,3 +243,18 @@ def test_a_running_loop_is_not_blocked(engine: VirtualEngine) -> None:
 
     with pytest.raises(UsageError, match="would block the event loop"):
         asyncio.run(main())
+
+
+def test_what_it_has_run_is_found_by_its_id(engine: VirtualEngine) -> None:
+    with Registry().scope():
+
+        @step(async_=True)
+        async def ask() -> None: ...
+
+        @workflow("elsewhere")
+        def elsewhere() -> Any:
+            return ask()
+
+    engine.run(elsewhere, transaction_id="t1")
+    assert engine.look("elsewhere", "t1").state == "invoking"
+    assert engine.cancel("elsewhere", "t1").state == "reverted"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from wfe.authoring.inputs import Inputs, Slot
 from wfe.authoring.people import refuse_misfit
 from wfe.authoring.places import Place
-from wfe.authoring.references import Values, depends_on, resolve
+from wfe.authoring.references import Template, Values, depends_on
 from wfe.authoring.signatures import Signature, is_coroutine_function
 from wfe.model import StepSpec
 
@@ -133,6 +133,13 @@ class Node:
         """
         return self._work.inputs.get(context, values)
 
+    def arguments_at_hand(
+        self, context: StepContext | None, values: Values
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        """As `arguments`, without a coroutine; None where one is needed."""
+        inputs = self._work.inputs
+        return inputs.read(context, values) if inputs.are_at_hand else None
+
     def compensation_arguments(
         self, context: StepContext, compensate_with: Any
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -163,7 +170,7 @@ class Guard:
     ) -> None:
         """`condition` is a template; with a predicate, `inputs` hand it over."""
         self.name = name
-        self._condition = condition
+        self._condition = Template(condition)
         self._predicate = predicate
         self._inputs = inputs
         #: The steps whose output decides.
@@ -177,7 +184,7 @@ class Guard:
             Exception: what the predicate, or a transform, raised.
         """
         if self._predicate is None or self._inputs is None:
-            return bool(await resolve(self._condition, values))
+            return bool(await self._condition.resolve(values))
         args, kwargs = await self._inputs.get(None, values)
         return bool(await settle(self._predicate(*args, **kwargs)))
 

@@ -2,7 +2,7 @@
 
 Composing, a reference stands for the input, for what a step will return, for what a transform will
 compute, or for an item of one of these. It has no methods of ours: every name is a data key.
-Running, `resolve` replaces the references of a template by values.
+Running, `Template.resolve` replaces the references of a template by values.
 
 A template is a value in its JSON form with references in place of some of its parts.
 """
@@ -45,6 +45,10 @@ class Values(Protocol):
         ...
 
 
+#: Gives a value of an execution without awaiting anything.
+Read = Callable[[Values], Any]
+
+
 class Source(Protocol):
     """Where a reference's value comes from."""
 
@@ -52,6 +56,11 @@ class Source(Protocol):
     depends: frozenset[str]
     #: True: `value` is kept by others too, and may be no JSON; who hands it out copies it.
     shared: bool
+
+    @property
+    def read(self) -> Read | None:
+        """Gives the value at once; None where it has to be awaited."""
+        ...
 
     async def value(self, values: Values) -> Any: ...
 
@@ -114,13 +123,16 @@ class InputSource:
         self._normalise = normalise
         self.shared = normalise is not None
 
-    async def value(self, values: Values) -> Any:
+    def read(self, values: Values) -> Any:
         if self._normalise is None:
             return values.input()
         cache = values.cache
         if self.NUMBER not in cache:
             cache[self.NUMBER] = plain(self._normalise(values.input()))
         return cache[self.NUMBER]
+
+    async def value(self, values: Values) -> Any:
+        return self.read(values)
 
     def spelling(self) -> str:
         return self._name
@@ -135,8 +147,11 @@ class OutputSource:
         self.step = step
         self.depends = frozenset((step,))
 
-    async def value(self, values: Values) -> Any:
+    def read(self, values: Values) -> Any:
         return values.output(self.step)
+
+    async def value(self, values: Values) -> Any:
+        return self.read(values)
 
     def spelling(self) -> str:
         return self.step
@@ -156,12 +171,19 @@ class ItemSource:
         self._attribute = attribute
         self.depends = base.depends | depends_on(key)
         self.shared = base.shared
+        self.read = self._reader()
+
+    def _reader(self) -> Read | None:
+        read_base, read_key = self._base.read, reader(self._key)
+        if read_base is None or read_key is None:
+            return None
+        return lambda values: self._item(read_base(values), read_key(values))
 
     async def value(self, values: Values) -> Any:
         container = await self._base.value(values)
-        key = self._key
-        if type(key) is Reference:
-            key = await substitute(key, values)
+        return self._item(container, await substitute(self._key, values))
+
+    def _item(self, container: Any, key: Any) -> Any:
         try:
             if type(container) is dict or isinstance(container, Mapping):
                 return container.get(key)
@@ -219,19 +241,51 @@ def is_shared(template: Any) -> bool:
     return any(reference._wfe_source.shared for reference in references_in(template))
 
 
-async def resolve(template: Any, values: Values) -> Any:
-    """The template with its references replaced by values; new containers, nobody else's.
+def reader(template: Any) -> Read | None:
+    """A function that does what `substitute` does, at once; None where something has to be awaited.
 
-    Raises:
-        Exception: what a transform raised.
-        NonSerializableValue: what a transform returned has no JSON form.
+    Found once per template, so that a step whose arguments are at hand costs no coroutines.
     """
-    value = await substitute(template, values)
-    return plain(value) if is_shared(template) else value
+    kind = type(template)
+    if kind is Reference:
+        source: Source = template._wfe_source
+        return source.read
+    if kind not in (dict, list, tuple):
+        return lambda _: template
+    readers = [reader(part) for part in (template.values() if kind is dict else template)]
+    reads = [read for read in readers if read is not None]
+    if len(reads) < len(readers):
+        return None
+    if kind is dict:
+        keys = tuple(template)
+        return lambda values: {key: read(values) for key, read in zip(keys, reads, strict=True)}
+    return lambda values: kind([read(values) for read in reads])
+
+
+class Template:
+    """A template that is resolved in many executions."""
+
+    __slots__ = ("_is_shared", "_read", "_template")
+
+    def __init__(self, template: Any) -> None:
+        self._template = template
+        self._read = reader(template)
+        self._is_shared = is_shared(template)
+
+    async def resolve(self, values: Values) -> Any:
+        """The template with its references replaced by values; new containers, nobody else's.
+
+        Raises:
+            Exception: what a transform raised.
+            NonSerializableValue: what a transform returned has no JSON form.
+        """
+        read = self._read
+        value = await substitute(self._template, values) if read is None else read(values)
+        return plain(value) if self._is_shared else value
 
 
 async def substitute(template: Any, values: Values) -> Any:
-    """As `resolve`, but shared values are not copied."""
+    """The template with its references replaced by values, those that are shared not copied."""
     kind = type(template)
     if kind is Reference:
         return await template._wfe_source.value(values)

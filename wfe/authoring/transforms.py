@@ -27,6 +27,8 @@ class ComputedSource:
     """What a function makes of its inputs."""
 
     shared = True
+    #: Another step may be computing it.
+    read = None
 
     def __init__(
         self, number: int, function: Callable[..., Any], inputs: Inputs, name: str

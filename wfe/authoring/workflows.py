@@ -15,8 +15,9 @@ from wfe.authoring.nodes import Guard, Node
 from wfe.authoring.options import WorkflowConfig, checked_name, workflow_options
 from wfe.authoring.people import refuse_strays
 from wfe.authoring.places import place_of, refuse
-from wfe.authoring.references import InputSource, Reference, Values, resolve
+from wfe.authoring.references import InputSource, Reference, Template, Values
 from wfe.authoring.responses import NOT_GIVEN, WorkflowResponse
+from wfe.authoring.schedules import Schedule
 from wfe.authoring.shapes import Shape
 from wfe.authoring.signatures import Signature, check_function, is_coroutine_function
 from wfe.errors import (
@@ -102,11 +103,17 @@ class Workflow(Generic[I, R_co]):
     _wfe_instead = "A workflow is used in another one as a step: other_workflow.as_step(...)."
 
     def __init__(
-        self, body: Callable[..., Any], workflow_id: str, options: WorkflowOptions
+        self,
+        body: Callable[..., Any],
+        workflow_id: str,
+        options: WorkflowOptions,
+        schedule: Schedule | None,
     ) -> None:
         """Compose the body. See `workflow`."""
         self.id = workflow_id
         self.options = options
+        #: When it is to run by itself; None: only when somebody runs it.
+        self.schedule = schedule
         place = place_of(body)
         #: File and line of the body.
         self.source: tuple[str, int] = (place.file, place.line)
@@ -114,18 +121,15 @@ class Workflow(Generic[I, R_co]):
         self.returns: Any = self._input._signature.returns
         composition = Composition(workflow_id, place)
         with composing(composition):
-            self._result = _composed(body, self._input, composition)
+            self._result = Template(_composed(body, self._input, composition))
         self.flow: Flow
         self.nodes: Mapping[str, Node]
         self.flow, self.nodes = composition.finish(options)
+        #: Whether other workflows run as steps of it.
+        self.has_children = any(node.child is not None for node in self.nodes.values())
         self.guards: Mapping[str, Guard] = composition.guards
         #: Where handlers are registered: `@place_order.hooks.validated`.
         self.hooks = Hooks(workflow_id, composition.hooks)
-
-    @property
-    def has_children(self) -> bool:
-        """Whether other workflows run as steps of it."""
-        return any(node.child is not None for node in self.nodes.values())
 
     @property
     def as_step(self) -> NestedStep[I, R_co]:
@@ -167,8 +171,9 @@ class Workflow(Generic[I, R_co]):
             )
         try:
             given = plain(value, what="input")
-            what = f"The input of {self.id!r}"
-            refuse_strays(given, self._input.fit(given), what=what)
+            fitted = self._input.fit(given)
+            if type(given) in (dict, list):
+                refuse_strays(given, fitted, what=f"The input of {self.id!r}")
         except InputMismatch as mismatch:
             missing = "" if value is not None else f"The workflow {self.id!r} needs an input. "
             raise InvalidInput(
@@ -185,7 +190,7 @@ class Workflow(Generic[I, R_co]):
         Raises:
             Exception: what a transform raised.
         """
-        return await resolve(self._result, values)
+        return await self._result.resolve(values)
 
     async def run(self, input: Any = NOT_GIVEN, **options: Any) -> Any:
         """Run it to its end in an engine of its own, which keeps nothing; its result, as JSON.
@@ -263,14 +268,17 @@ def workflow(name_or_body: Any, /, **options: Any) -> Any:
     if isinstance(name_or_body, str):
         checked = workflow_options(options)
         checked_name(name_or_body, what="workflow")
-        return lambda body: _make(body, name_or_body, checked)
+        return lambda body: _make(body, name_or_body, *checked)
     check_function(name_or_body, what="A body", instead='Write @workflow("name") above a function.')
     name = checked_name(getattr(name_or_body, "__name__", ""), what="workflow")
-    return _make(name_or_body, name, workflow_options(options))
+    return _make(name_or_body, name, *workflow_options(options))
 
 
 def _make(
-    body: Callable[..., Any], workflow_id: str, options: WorkflowOptions
+    body: Callable[..., Any],
+    workflow_id: str,
+    options: WorkflowOptions,
+    schedule: Schedule | None,
 ) -> Workflow[Any, Any]:
     check_function(body, what="A body", instead="Write @workflow above a function.")
     outer = current()
@@ -287,7 +295,7 @@ def _make(
             hint="Write `def`, and leave out every `await`: steps may be async, calling them is not.",
             place=place_of(body),
         )
-    made: Workflow[Any, Any] = Workflow(body, workflow_id, options)
+    made: Workflow[Any, Any] = Workflow(body, workflow_id, options, schedule)
     registry.current().add(made)
     return made
 

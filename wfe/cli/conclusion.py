@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from wfe.cli import documents, exit_codes, output, report, text, tree
+from wfe.cli import documents, endings, exit_codes, output, report, text, tree
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.failures import Failure
 from wfe.cli.foreground import Driven, leave_running_steps
 from wfe.errors import TransactionNotFound
-from wfe.model import Action, CommandResult, Execution, ExecutionKey
+from wfe.model import CommandResult, Execution, ExecutionKey
+from wfe.store import owners
 
 if TYPE_CHECKING:
     from wfe.cli.session import Session
-
-_ENDS = {
-    ExitCode.ERROR: ("result_failed", "is done, but its result could not be computed"),
-    ExitCode.REVERTED: ("reverted", "failed; all it had done was undone"),
-    ExitCode.FAILED: ("failed", "failed, and not all could be undone"),
-    ExitCode.TIMED_OUT: ("timed_out", "ran out of time; all it had done was undone"),
-    ExitCode.CANCELLED: ("cancelled", "was cancelled; all it had done was undone"),
-}
 
 
 def conclude(
@@ -35,7 +27,7 @@ def conclude(
         return _left(session, driven)
     execution = _accepted(driven.result)
     came_to = exit_codes.of_run(execution)
-    failure = _failure(session, execution, came_to)
+    failure = endings.failure_of(execution, session.command)
     if not quiet:
         _print(session, execution, failure)
     _tell(session, execution, failure)
@@ -61,35 +53,6 @@ def _accepted(result: CommandResult) -> Execution:
             acknowledgement.workflow_id, acknowledgement.transaction_id
         )
     return execution
-
-
-def _failure(session: Session, execution: Execution, code: ExitCode) -> Failure | None:
-    if code not in _ENDS:
-        return None
-    key = str(execution.head.key)
-    name, what = _ENDS[code]
-    cause = next(iter(execution.errors()), None)
-    undo = next(iter(execution.errors(Action.COMPENSATE)), None)
-    sentences = [f"{key} {what}."]
-    for record, kind in ((cause, "Step"), (undo, "The undo of step")):
-        if record is not None:
-            where = f"{kind} {record.action!r}: " if record.action else ""
-            sentences.append(where + text.failure(record.name, record.message))
-    worst = undo or cause
-    return Failure(
-        _joined(sentences),
-        code=name,
-        exit_code=code,
-        hint=f"See: {session.command('executions', 'show', key)}",
-        key=key,
-        details=report.frames(worst) if worst is not None else "",
-    )
-
-
-def _joined(sentences: Sequence[str]) -> str:
-    *others, last = sentences
-    ended = [one if one.endswith((".", "!", "?")) else f"{one}." for one in others]
-    return " ".join([*ended, last])
 
 
 def _print(session: Session, execution: Execution, failure: Failure | None) -> None:
@@ -121,12 +84,29 @@ def _tell(session: Session, execution: Execution, failure: Failure | None) -> No
     if failure is not None:
         failure.tell(color=session.colors(sys.stderr))
         return
+    if _is_driven_elsewhere(execution):
+        name = str(execution.head.key)
+        owner = owners.described(execution.holder or "")
+        watch = session.command("executions", "watch", name)
+        print(
+            f"Accepted: {owner} has {name} in hand and goes on with it.\nWatch it with: {watch}",
+            file=sys.stderr,
+        )
+        return
     keys = tree.waiting_keys(execution)
     if keys:
-        print(f"{execution.head.key} waits for an answer:", file=sys.stderr)
+        print(text.shown(f"{execution.head.key} waits for an answer:"), file=sys.stderr)
     for key in keys:
         for line in report.answers(session, key):
-            print(f"  {text.safe(line)}", file=sys.stderr)
+            print(f"  {text.shown(line)}", file=sys.stderr)
+
+
+def _is_driven_elsewhere(execution: Execution) -> bool:
+    """Another process has it in hand: our own engine has let go of everything by now."""
+    holder = execution.holder
+    if execution.head.is_final or holder is None:
+        return False
+    return owners.is_there(holder) is not False
 
 
 def _left(session: Session, driven: Driven) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import logging
 import os
@@ -16,12 +17,14 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from types import FrameType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from wfe.authoring.registry import Registry
 from wfe.cli import report
 from wfe.cli.capture import stdout_kept
 from wfe.cli.live import Watcher
 from wfe.cli.session import Session
+from wfe.clock import SystemClock
 from wfe.discover import Catalog
 from wfe.errors import EngineClosed, WfeError
 from wfe.model import CommandResult, Event, ExecutionKey, Recording, StepKey
@@ -30,6 +33,8 @@ from wfe.store.sqlite import SQLiteStore
 
 #: Seconds between two looks at the execution while it moves.
 _PACE = 0.1
+
+_Result = TypeVar("_Result")
 
 Command = Callable[[Engine, Callable[[Event], None]], Awaitable[CommandResult]]
 
@@ -60,10 +65,66 @@ def drive(
     Raises:
         WfeError: what the command, or opening the database, raises.
     """
+    session.afterwards = functools.partial(_sweep, session)
     gc.enable()  # which a command that only reads does without
     sys.setswitchinterval(0.001)  # a commit beside a busy thread waits that long for the GIL
     with stdout_kept(), watcher.running(), _log_shown(watcher):
         return asyncio.run(_drive(session, catalog, command, watcher, key, timeout))
+
+
+def _sweep(session: Session) -> None:
+    """Once a day: forget some of what was kept long enough."""
+    from wfe.store.database import absolute
+    from wfe.store.sweep import sweep_on_the_side
+
+    config = session.config
+    now = SystemClock().now()
+    sweep_on_the_side(absolute(config.db), now=now, synchronous=config.synchronous)
+
+
+def drive_many(
+    session: Session, catalog: Catalog, work: Callable[[Engine], Awaitable[_Result]]
+) -> tuple[_Result | None, int | None]:
+    """Let `work` command an engine until it returns, or a signal arrives: what it returned, and the
+    signal. Raises as `drive`."""
+    session.afterwards = functools.partial(_sweep, session)
+    gc.enable()
+    sys.setswitchinterval(0.001)
+    with stdout_kept():
+        return asyncio.run(_drive_many(session, catalog, work))
+
+
+async def _drive_many(
+    session: Session, catalog: Catalog, work: Callable[[Engine], Awaitable[_Result]]
+) -> tuple[_Result | None, int | None]:
+    engine = engine_of(session, catalog)
+    with _Interrupts(lambda: None) as interrupts:
+        await engine.start()
+        working = asyncio.ensure_future(work(engine))
+        arrived = asyncio.create_task(interrupts.arrived.wait())
+        try:
+            await asyncio.wait({working, arrived}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await engine.shutdown(grace=session.config.grace)
+            arrived.cancel()
+            await asyncio.gather(working, arrived, return_exceptions=True)
+        if interrupts.signal is not None and working.exception() is not None:
+            return None, interrupts.signal
+        return working.result(), interrupts.signal
+
+
+def engine_of(session: Session, catalog: Catalog | None = None) -> Engine:
+    """The engine that the settings describe."""
+    config = session.config
+    return Engine(
+        store=SQLiteStore(
+            config.db, synchronous=config.synchronous, busy_timeout=config.busy_timeout
+        ),
+        registry=Registry() if catalog is None else catalog.registry,
+        recording=Recording.EVERY_STEP,
+        retention_time=config.retention,
+        accept_timeout=config.accept_timeout,
+    )
 
 
 async def _drive(
@@ -75,13 +136,7 @@ async def _drive(
     patience: float | None,
 ) -> Driven:
     config = session.config
-    store = SQLiteStore(config.db, synchronous=config.synchronous, busy_timeout=config.busy_timeout)
-    engine = Engine(
-        store=store,
-        registry=catalog.registry,
-        recording=Recording.EVERY_STEP,
-        retention_time=config.retention,
-    )
+    engine = engine_of(session, catalog)
     view = _View(engine, watcher, key)
 
     def leave() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -67,6 +67,22 @@ def run(
         str | None,
         typer.Option("--events", metavar="FILE|-", help="Write each event as a line of JSON."),
     ] = None,
+    allow_changed: Annotated[
+        bool,
+        typer.Option(
+            "--allow-changed",
+            help="Go on though the workflow has changed up to where --tx stands: what was added "
+            "there is skipped, what was taken out is not undone.",
+        ),
+    ] = False,
+    rename: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rename",
+            metavar="OLD=NEW",
+            help="A step of --tx that the workflow has under another name now; may be repeated.",
+        ),
+    ] = None,
 ) -> int:
     """Run a workflow and print its result.
 
@@ -87,6 +103,7 @@ def run(
         raise UsageError("--events - and -o both want stdout.", hint="Give --events a file.")
     patience = inputs.seconds(timeout, "--timeout")
     value = inputs.workflow_input(input, param or [])
+    on_change = _on_change(tx, allow_changed, rename or [])
     workflow, catalog = session.target(target)
     if value is not NOT_GIVEN:
         workflow.check_input(value)
@@ -103,6 +120,7 @@ def run(
             until=_UNTIL[until],
             throw_on_error=False,
             events=on_event,
+            **on_change,
         )
 
     if tx is not None:
@@ -115,14 +133,30 @@ def run(
     return conclusion.conclude(session, driven, quiet=events == "-")
 
 
+def _on_change(tx: str | None, allow_changed: bool, renames: Sequence[str]) -> dict[str, Any]:
+    """What the engine is to do where the workflow has changed meanwhile; empty where nothing is said."""
+    if tx is None and (allow_changed or renames):
+        flag = "--rename" if renames else "--allow-changed"
+        raise UsageError(f"{flag} is about an execution that exists.", hint="Name it: --tx ID.")
+    pairs: dict[str, str] = {}
+    for pair in renames:
+        old, equals, new = pair.partition("=")
+        if not (old and equals and new):
+            raise UsageError(f"--rename {pair!r} does not read OLD=NEW.")
+        if pairs.setdefault(old, new) != new:
+            raise UsageError(f"--rename gives {old!r} two names, {pairs[old]!r} and {new!r}.")
+    said = {"allow_changed": allow_changed, "renames": pairs}
+    return {name: value for name, value in said.items() if value}
+
+
 def _say_which_case(session: Session, workflow_id: str, transaction_id: str) -> None:
     """What the same transaction id again means depends on how it stands."""
     import sys
 
-    from wfe.cli import documents
+    from wfe.cli import documents, text
     from wfe.model import ExecutionKey
 
-    with session.reader() as reader:
+    with session.reader(to_write=True) as reader:
         known = reader.load(ExecutionKey(workflow_id, transaction_id)) if reader else None
     if known is None:
         return
@@ -137,4 +171,4 @@ def _say_which_case(session: Session, workflow_id: str, transaction_id: str) -> 
         case = f"is {head.state} and idempotent: this is what it came to, nothing runs"
     else:
         case = f"is {head.state}: this is a new run of it"
-    print(f"{head.key} {case}.", file=sys.stderr)
+    print(text.shown(f"{head.key} {case}."), file=sys.stderr)

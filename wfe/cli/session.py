@@ -6,7 +6,7 @@ import contextlib
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
 from wfe.config import Config, load
@@ -25,6 +25,8 @@ class Session:
         self.config: Config = load(flags)
         #: `table`, `json`, …: what goes to stdout.
         self.output = output
+        #: Is called when the command has ended and what it prints is out.
+        self.afterwards: Callable[[], object] | None = None
         self._app = tuple(flags.get("app") or ())
         self._db = flags.get("db")
 
@@ -44,8 +46,9 @@ class Session:
     # --- where things are ------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def reader(self) -> Iterator[Reader | None]:
-        """The store, to be read; None where there is no database yet, which is not made.
+    def reader(self, *, to_write: bool = False) -> Iterator[Reader | None]:
+        """The store, to be read; None where there is no database yet, which is not made. `to_write`:
+        the command will write to it afterwards, so that an older schema may be brought up to date.
 
         Raises:
             StoreError: the database cannot be read.
@@ -53,9 +56,18 @@ class Session:
         if not self.config.db.exists():
             yield None
             return
-        from wfe.store.database import open_reader
+        from wfe.errors import SchemaTooOld
+        from wfe.store.database import absolute, open_for_writing, open_reader
 
-        with open_reader(self.config.db) as reader:
+        patience = self.config.busy_timeout
+        try:
+            opened = open_reader(self.config.db, busy_timeout=patience)
+        except SchemaTooOld:
+            if not to_write:
+                raise
+            open_for_writing(absolute(self.config.db), busy_timeout=patience).close()
+            opened = open_reader(self.config.db, busy_timeout=patience)
+        with opened as reader:
             yield reader
 
     def target(self, target: str) -> tuple[Workflow[Any, Any], Catalog]:
@@ -88,6 +100,18 @@ class Session:
         """A workflow that was named with its module is found again only with that module."""
         if module:
             self._app = (module,)
+
+    @property
+    def sender(self) -> str:
+        """Who gives commands here, for the timeline: `kim@host`."""
+        import getpass
+        import platform
+
+        try:
+            user = getpass.getuser()
+        except (KeyError, OSError):  # a container's user may have no name
+            user = str(os.getuid())
+        return f"{user}@{platform.node()}"
 
     # --- what to type next -----------------------------------------------------------------------
 

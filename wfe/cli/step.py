@@ -46,7 +46,12 @@ def succeed(
         engine: Engine, step: StepKey, on_event: Callable[[Event], None]
     ) -> CommandResult:
         return await engine.set_step_success(
-            step, value, until="waiting", throw_on_error=False, events=on_event
+            step,
+            value,
+            until="waiting",
+            throw_on_error=False,
+            events=on_event,
+            by=session.sender,
         )
 
     return _answer(session, key, answer)
@@ -78,6 +83,55 @@ def fail(
             until="waiting",
             throw_on_error=False,
             events=on_event,
+            by=session.sender,
+        )
+
+    return _answer(session, key, answer)
+
+
+@command(app, "skip", formats=RUN_FORMATS)
+def skip(
+    session: Session,
+    key: Key,
+    reason: Annotated[
+        str | None, typer.Option("--reason", metavar="TEXT", help="Why; it is kept.")
+    ] = None,
+) -> int:
+    """Go on without a step that waits for an answer or for its next attempt. Its output is null, and
+    it will not be undone. Of a key that ends in `compensate`: its undo counts as done.
+
+    \b
+    wfe step skip release:2026.12:announce:invoke --reason 'told by phone'
+    """
+
+    async def answer(
+        engine: Engine, step: StepKey, on_event: Callable[[Event], None]
+    ) -> CommandResult:
+        return await engine.skip_step(
+            step,
+            reason=reason,
+            until="waiting",
+            throw_on_error=False,
+            events=on_event,
+            by=session.sender,
+        )
+
+    return _answer(session, key, answer)
+
+
+@command(app, "retry", formats=RUN_FORMATS)
+def retry(session: Session, key: Key) -> int:
+    """Attempt a step again now that waits for an answer or for its next attempt.
+
+    \b
+    wfe step retry release:2026.12:upload:invoke
+    """
+
+    async def answer(
+        engine: Engine, step: StepKey, on_event: Callable[[Event], None]
+    ) -> CommandResult:
+        return await engine.retry_step(
+            step, until="waiting", throw_on_error=False, events=on_event, by=session.sender
         )
 
     return _answer(session, key, answer)
@@ -89,7 +143,7 @@ Answer = Callable[["Engine", "StepKey", "Callable[[Event], None]"], Awaitable["C
 def _answer(session: Session, text: str, answer: Answer) -> int:
     from wfe.cli import conclusion, keys
 
-    with session.reader() as reader:
+    with session.reader(to_write=True) as reader:
         step = keys.find_step(reader, text)
     catalog = session.catalog()
     try:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from wfe.engine import tables
 from wfe.engine.events import Effect, Outcome, Tell
 from wfe.engine.names import (
+    EVENT_RESUME,
     EXECUTION_INVOKING,
     EXECUTION_WAITING_TO_COMPENSATE,
     STATUS_TEMP_FAILURE,
@@ -49,6 +50,7 @@ class Draft:
         "_keeps_timeline",
         "_timeline",
         "awaiting",
+        "by",
         "errors",
         "flow",
         "holds_back",
@@ -74,6 +76,8 @@ class Draft:
         self.flow: Flow = execution.flow
         self.original: Head = head
         self.now = head.updated_at
+        #: Who gave the command that is being applied, until an entry of the timeline says so.
+        self.by: str | None = None
         #: The head's counters and state, as changed so far; its other fields by `get` and `set`.
         self.state = head.state
         self.stage, self.open, self.loose = head.stage, head.open, head.loose
@@ -111,9 +115,10 @@ class Draft:
 
     def _through(self, names: dict[str, Any]) -> Iterator[StepRecord]:
         """Records as they are now; the draft may be changed meanwhile."""
-        fresh = [name for name in self._changed if name not in names]
+        changed, kept = self._changed, self._execution.steps
+        fresh = [name for name in changed if name not in names]
         for name in (*names, *fresh):
-            yield self.step(name)
+            yield changed.get(name) or kept[name]
 
     @property
     def is_final(self) -> bool:
@@ -152,6 +157,8 @@ class Draft:
         """Add an entry to the timeline, and tell it to subscribers."""
         if not self._keeps_timeline:
             return
+        if self.by is not None and detail is None and kind is not EVENT_RESUME:
+            detail, self.by = f"by {self.by}", None
         event = TimelineEvent(
             kind=kind,
             time=self.now,
@@ -204,7 +211,7 @@ class Draft:
 
         All that waits is looked at only where the moment known so far may have lost its meaning.
         """
-        if self.is_final or not self.flow.has_deadlines:
+        if not self.flow.has_deadlines or self.is_final:
             return None
         wake_at = self.original.wake_at
         if self.state is not self.original.state or (
@@ -230,6 +237,23 @@ class Draft:
             moments += self._deadlines_of(record)
         return min((moment for moment in moments if moment is not None), default=None)
 
+    # --- what waits for somebody ------------------------------------------------------------------
+
+    def _held(self) -> int:
+        """How many steps begin when the execution is taken up."""
+        if not self.holds_back and not self.original.held:
+            return 0
+        return sum(record.held for record in self.active())
+
+    def _parked(self) -> int:
+        """How many steps wait for a `retry_step`."""
+        if not self.flow.has_parking or self.is_final:
+            return 0
+        return sum(
+            record.status is STATUS_TEMP_FAILURE and record.retry_at is None and not record.held
+            for record in self.active()
+        )
+
     # --- summing up ------------------------------------------------------------------------------
 
     def outcome(self) -> Outcome:
@@ -244,12 +268,16 @@ class Draft:
             loose=self.loose,
             running=self.running,
             awaiting=self.awaiting,
+            entries=self.original.entries + len(self._timeline),
+            held=self._held(),
+            parked=self._parked(),
             undo_stage=self.undo_stage,
             undo_open=self.undo_open,
             errors=self.errors,
             wake_at=self._wake_at(),
-            **self._fields,
         )
+        if self._fields:  # rare, and twice as dear as names that are written out
+            head = replace(head, **self._fields)
         changes = Changes(head=head, steps=self._changed, events=tuple(self._timeline))
         return Outcome(changes, tuple(self._effects))
 

@@ -6,7 +6,6 @@ Whoever completes a step, a handler of ours or an answer from outside, the step 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -27,6 +26,7 @@ from wfe.engine.names import (
     STATUS_OK,
     STATUS_PERMANENT_FAILURE,
     STATUS_TEMP_FAILURE,
+    STATUS_WAITING_RESPONSE,
     STEP_DONE,
     STEP_FAILED,
     STEP_NOT_STARTED,
@@ -55,9 +55,7 @@ def retry_delay(options: StepOptions, failures: int, chance: float) -> float:
     return delay * (1 + options.retry_jitter * chance)
 
 
-def _ended(
-    draft: Draft, record: StepRecord, state: StepState, status: StepStatus, **fields: Any
-) -> StepRecord:
+def _ended(draft: Draft, record: StepRecord, state: StepState, status: StepStatus) -> StepRecord:
     """Bring the present side of a step to an end: it waits for nothing any more."""
     if record.awaiting:
         draft.awaiting -= 1
@@ -70,7 +68,6 @@ def _ended(
             sleeping=False,
             retry_at=None,
             ended_at=draft.now,
-            **fields,
         )
     else:
         ended = replace(
@@ -80,7 +77,6 @@ def _ended(
             awaiting=False,
             retry_at=None,
             undone_at=draft.now,
-            **fields,
         )
     return draft.put(ended)
 
@@ -91,19 +87,28 @@ def _ended(
 def done(
     draft: Draft, record: StepRecord, output: Json | None, compensate_with: Json | None
 ) -> None:
-    if not draft.options(record).save_response:
+    options = draft.options(record)
+    if not options.save_response:
         output = compensate_with = None
-    record = _ended(
-        draft, record, STEP_DONE, STATUS_OK, output=output, compensate_with=compensate_with
-    )
+    record = replace(record, output=output, compensate_with=compensate_with)
+    record = _ended(draft, record, STEP_DONE, STATUS_OK)
     draft.tell(EVENT_STEP_SUCCESS, record, action=INVOKE, response=output)
-    settle(draft, record)
+    settle(draft, options)
+
+
+def waiting_again(record: StepRecord) -> StepRecord:
+    """A step between two attempts, as one that waits for somebody to say how it ends."""
+    if record.action is INVOKE:
+        status = tables.move(tables.STATUS, record.invoke_status, STATUS_WAITING_RESPONSE)
+        return replace(record, invoke_status=status)
+    status = tables.move(tables.STATUS, record.compensate_status, STATUS_WAITING_RESPONSE)
+    return replace(record, compensate_status=status)
 
 
 def skipped(draft: Draft, record: StepRecord, reason: str | None) -> None:
-    record = _ended(draft, record, STEP_SKIPPED, STATUS_OK, reason=reason)
+    record = _ended(draft, replace(record, reason=reason), STEP_SKIPPED, STATUS_OK)
     draft.tell(EVENT_STEP_SKIPPED, record, action=INVOKE, detail=reason)
-    settle(draft, record)
+    settle(draft, draft.options(record))
 
 
 def undone(draft: Draft, record: StepRecord, output: Json | None) -> None:
@@ -160,7 +165,7 @@ def failed_for_good(draft: Draft, record: StepRecord) -> None:
         draft.set(undo_failed=True)
         undo_settled(draft)
         return
-    record = _ended(draft, record, STEP_FAILED, STATUS_PERMANENT_FAILURE, held=False)
+    record = _ended(draft, replace(record, held=False), STEP_FAILED, STATUS_PERMANENT_FAILURE)
     _pass_over_or_turn(draft, record)
 
 
@@ -177,7 +182,7 @@ def given_up(draft: Draft, record: StepRecord) -> None:
     record = replace(record, failures=record.failures + 1, error=error)
     record = _ended(draft, record, STEP_FAILED, STATUS_PERMANENT_FAILURE)
     draft.tell(EVENT_STEP_FAILURE, record, action=INVOKE, error=error)
-    settle(draft, record)
+    settle(draft, draft.options(record))
 
 
 def _pass_over_or_turn(draft: Draft, record: StepRecord) -> None:
@@ -188,7 +193,7 @@ def _pass_over_or_turn(draft: Draft, record: StepRecord) -> None:
         _skip_later(draft, record, None if skip is True else skip)
     elif not options.continue_on_permanent_failure:
         _turn(draft)
-    settle(draft, record)
+    settle(draft, options)
 
 
 def _skip_later(draft: Draft, record: StepRecord, until: str | None) -> None:
@@ -198,7 +203,8 @@ def _skip_later(draft: Draft, record: StepRecord, until: str | None) -> None:
     for stage in stages[record.stage + 1 : end]:
         for name in stage:
             later = draft.step(name)
-            if later.invoke is STEP_NOT_STARTED:
+            # One that is held had its turn already, before a `no_wait` step failed.
+            if later.invoke is STEP_NOT_STARTED and not later.held:
                 state = tables.move(tables.INVOKE, later.invoke, STEP_SKIPPED_FAILURE)
                 draft.put(replace(later, invoke=state))
 
@@ -233,7 +239,8 @@ def timed_out(draft: Draft, record: StepRecord, late: ErrorRecord | None = None)
     """The step took too long: end it, and do what its failing would do. What it failed with, too
     late to count, is told beside."""
     if draft.get("timed_out"):
-        settle(draft, workflow_timed_out(draft, record, late))
+        workflow_timed_out(draft, record, late)
+        settle(draft, draft.options(record))
         return
     limit = draft.options(record).timeout
     error = ErrorRecord(
@@ -264,8 +271,8 @@ def workflow_timed_out(
 def _timed_out(
     draft: Draft, record: StepRecord, error: ErrorRecord, late: ErrorRecord | None
 ) -> StepRecord:
-    record = replace(record, failures=record.failures + 1, error=error)
-    record = _ended(draft, record, STEP_TIMEOUT, STATUS_PERMANENT_FAILURE, held=False)
+    record = replace(record, failures=record.failures + 1, error=error, held=False)
+    record = _ended(draft, record, STEP_TIMEOUT, STATUS_PERMANENT_FAILURE)
     draft.errors = (*draft.errors, error)
     if record.running:
         draft.effect(Abort(record.name))

@@ -84,6 +84,17 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     #: An error that is not to be retried.
     force_permanent: bool = False
     chance: float = 0.0
+    #: Who gave it, in words; of every command. None: nobody in particular.
+    by: str | None = None
+
+
+class Skip(msgspec.Struct, frozen=True, kw_only=True):
+    """Go on without a step that waits for an answer, or for its next attempt."""
+
+    step: str
+    action: Action
+    reason: str | None = None
+    by: str | None = None
 
 
 class Retry(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,10 +102,13 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
 
     step: str
     action: Action
+    by: str | None = None
 
 
 class Cancel(msgspec.Struct, frozen=True, kw_only=True):
     """Undo everything."""
+
+    by: str | None = None
 
 
 class Due(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,6 +131,7 @@ Event = (
     | Sleeps
     | Decided
     | Answer
+    | Skip
     | Retry
     | Cancel
     | Due

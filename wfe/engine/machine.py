@@ -36,6 +36,7 @@ from wfe.engine.endings import (
     skipped,
     timed_out,
     undone,
+    waiting_again,
     workflow_timed_out,
 )
 from wfe.engine.events import (
@@ -50,6 +51,7 @@ from wfe.engine.events import (
     Outcome,
     Resume,
     Retry,
+    Skip,
     Skipped,
     Sleeps,
     Succeeded,
@@ -68,6 +70,7 @@ from wfe.engine.names import (
     STATUS_TEMP_FAILURE,
     STATUS_WAITING_RESPONSE,
     STEP_INVOKING,
+    STEP_NOT_STARTED,
 )
 from wfe.engine.stages import advance, compensate_if_quiet, settle, start
 from wfe.errors import NotAllowed, StepNotFound, StepNotWaiting, TransactionFinished, WrongAction
@@ -97,6 +100,7 @@ def apply_to(draft: Draft, event: Event, now: datetime) -> None:
     """
     draft.now = now
     _RULES[type(event)](draft, event)
+    draft.by = None
 
 
 # --- what happens by itself ----------------------------------------------------------------------
@@ -137,10 +141,12 @@ def _returned(draft: Draft, step: str, action: Action, attempt: int) -> StepReco
 
 def _release(draft: Draft, record: StepRecord) -> None:
     """What was held back can start, unless the execution was given up meanwhile."""
-    if record.action is INVOKE and draft.is_given_up:
-        failed_for_good(draft, record)
-    else:
+    if record.action is COMPENSATE or not draft.is_given_up:
         start(draft, record, record.action)
+    elif record.invoke is STEP_NOT_STARTED:
+        settle(draft, draft.options(record))
+    else:
+        failed_for_good(draft, record)
 
 
 def _succeeded(draft: Draft, event: Succeeded) -> None:
@@ -245,13 +251,14 @@ def _workflow_is_due(draft: Draft) -> None:
         if record.invoke is STEP_INVOKING and (draft.options(record).async_ or not record.running)
     ]
     for record in over:
-        settle(draft, record)
+        settle(draft, draft.options(record))
     compensate_if_quiet(draft)
 
 
 def _resume(draft: Draft, event: Resume) -> None:
     """Handlers that were at work are gone. A step found in flight is attempted again, under the
-    same key; one that was held begins; a handler that was overtaken has nothing left to tell."""
+    same key, even where the execution was given up: what it did, or its undo needs, is known to
+    nobody else. One that was held begins; a handler that was overtaken has nothing left to tell."""
     if draft.is_final:
         return
     draft.tell(EVENT_RESUME)
@@ -264,8 +271,10 @@ def _resume(draft: Draft, event: Resume) -> None:
         draft.put(replace(record, running=False, held=False))
         draft.running -= record.running
     for record in lost:
-        if record.held or record.status is STATUS_WAITING_RESPONSE:
+        if record.held:
             _release(draft, draft.step(record.name))
+        elif record.status is STATUS_WAITING_RESPONSE:
+            start(draft, draft.step(record.name), record.action)
 
 
 # --- commands ------------------------------------------------------------------------------------
@@ -309,6 +318,7 @@ def _answer(draft: Draft, event: Answer) -> None:
     record = _named(draft, event.step, event.action)
     if record.status is not STATUS_WAITING_RESPONSE or record.held:
         raise _not_waiting(draft, record)
+    draft.by = event.by
     _goes_on(draft)
     if event.error is not None:
         attempt_failed(
@@ -323,17 +333,34 @@ def _answer(draft: Draft, event: Answer) -> None:
         done(draft, record, event.output, kept)
 
 
-def _retry(draft: Draft, event: Retry) -> None:
+def _between_attempts(draft: Draft, event: Retry | Skip) -> StepRecord:
+    """The step that a key names, where it waits for an answer or for its next attempt."""
     record = _named(draft, event.step, event.action)
     if record.running:
         raise _not_waiting(draft, record, "it is being executed")
-    if record.sleeping or record.status not in (
-        STATUS_WAITING_RESPONSE,
-        STATUS_TEMP_FAILURE,
-    ):
+    waits = record.status in (STATUS_WAITING_RESPONSE, STATUS_TEMP_FAILURE)
+    if record.sleeping or record.held or not waits:
         raise _not_waiting(draft, record)
+    return record
+
+
+def _retry(draft: Draft, event: Retry) -> None:
+    record = _between_attempts(draft, event)
+    draft.by = event.by
     _goes_on(draft)
     start(draft, record, event.action)
+
+
+def _skip(draft: Draft, event: Skip) -> None:
+    record = _between_attempts(draft, event)
+    draft.by = event.by
+    _goes_on(draft)
+    if record.status is STATUS_TEMP_FAILURE:
+        record = waiting_again(record)
+    if event.action is COMPENSATE:
+        undone(draft, record, None)
+    else:
+        skipped(draft, record, event.reason)
 
 
 def _cancel(draft: Draft, event: Cancel) -> None:
@@ -349,6 +376,7 @@ def _cancel(draft: Draft, event: Cancel) -> None:
     if not waits:
         draft.to(EXECUTION_WAITING_TO_COMPENSATE)
     draft.set(cancelled_at=draft.now, ended_at=None)
+    draft.by = event.by
     for record in draft.active():
         waiting = record.awaiting or record.sleeping
         if record.invoke is STEP_INVOKING and waiting and not record.running:
@@ -366,6 +394,7 @@ _RULES: Mapping[type, Callable[[Draft, Any], None]] = {
     Sleeps: _sleeps,
     Decided: _decided,
     Answer: _answer,
+    Skip: _skip,
     Retry: _retry,
     Cancel: _cancel,
     Due: _due,

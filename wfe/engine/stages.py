@@ -37,10 +37,11 @@ from wfe.engine.names import (
     STEP_SKIPPED_FAILURE,
     STEP_TIMEOUT,
 )
-from wfe.model import Action, ExecutionState, StepRecord, StepState
+from wfe.model import Action, ExecutionState, StepOptions, StepRecord, StepState
 
 #: Invoke states after which a step may have had an effect, and is undone.
 _UNDOABLE = frozenset({STEP_DONE, STEP_FAILED, STEP_TIMEOUT})
+_FAILURES = frozenset({STEP_FAILED, STEP_TIMEOUT})
 
 
 def start(draft: Draft, record: StepRecord, action: Action) -> None:
@@ -120,9 +121,10 @@ def advance(draft: Draft) -> None:
             start(draft, record, INVOKE)
 
 
-def settle(draft: Draft, record: StepRecord) -> None:
-    """A member of an opened stage has come to its end: go on, or turn once nothing is in flight."""
-    if draft.options(record).no_wait:
+def settle(draft: Draft, options: StepOptions) -> None:
+    """A member of an opened stage, with these options, has come to its end: go on, or turn once
+    nothing is in flight."""
+    if options.no_wait:
         draft.loose -= 1
     else:
         draft.open -= 1
@@ -204,9 +206,10 @@ def _note_flags(draft: Draft) -> set[StepState]:
 
 def _finish(draft: Draft, state: ExecutionState) -> None:
     draft.to(state)
-    draft.set(ended_at=draft.now)
     if state is EXECUTION_DONE:
-        states = _note_flags(draft)
-        draft.set(has_failed_steps=not states.isdisjoint({STEP_FAILED, STEP_TIMEOUT}))
+        has_failed_steps = not _FAILURES.isdisjoint(_note_flags(draft))
+        draft.set(ended_at=draft.now, has_failed_steps=has_failed_steps)
+    else:
+        draft.set(ended_at=draft.now)
     draft.tell(EVENT_FINISH, detail=str(state))
     draft.effect(Finished(state))

@@ -16,6 +16,7 @@ from wfe.model import (
     Execution,
     ExecutionKey,
     ExecutionState,
+    Head,
     Json,
     StepStatus,
     TimelineEvent,
@@ -48,6 +49,14 @@ class Audience:
     @property
     def is_empty(self) -> bool:
         return not self.handlers and not self.waiters
+
+    def waits_beyond(self, head: Head) -> bool:
+        """Will somebody go on waiting when the execution has come to rest with this head?"""
+        return any(
+            until == "finished" or (until == "waiting" and head.wake_at is not None)
+            for until, waiter in self.waiters
+            if not waiter.done()
+        )
 
     def expect(self, until: Until) -> asyncio.Future[CommandResult]:
         """What the execution will have come to when `release` finds that `until` is reached."""
@@ -105,6 +114,17 @@ class Audiences:
         """The execution is over, or nobody is interested in it."""
         self._audiences.pop(key, None)
 
+    def fail_one(self, key: ExecutionKey, error: Exception) -> None:
+        """Nobody who waits for this execution will learn what it comes to."""
+        audience = self._audiences.get(key)
+        if audience is not None:
+            audience.fail(error)
+
+    def has_patient(self, key: ExecutionKey) -> bool:
+        """Does somebody wait for this execution to wait for nothing but answers from outside?"""
+        audience = self._audiences.get(key)
+        return audience is not None and any(until == "waiting" for until, _ in audience.waiters)
+
     def waited_for(self) -> list[ExecutionKey]:
         """Executions that somebody waits for."""
         return [key for key, audience in self._audiences.items() if audience.waiters]
@@ -134,20 +154,35 @@ class Audiences:
             event = public_event(execution, entry, response)
             self._subscriptions.publish(key, event, listeners)
 
+    def release_elsewhere(self, execution: Execution) -> None:
+        """Let go whose moment has come, of an execution that is not driven in this process."""
+        audience = self.of(execution.head.key)
+        audience.release(execution, lambda until: is_reached_elsewhere(execution, until))
+
+    def has_missed(self, execution: Execution) -> bool:
+        """Has anything happened that those who listen here were not told?"""
+        audience = self.of(execution.head.key)
+        if audience.told is None or not self.has_listeners(audience):
+            return False
+        return audience.told < execution.head.entries
+
     def catch_up(self, execution: Execution, entries: Sequence[TimelineEvent]) -> None:
         """Another process has driven this execution: tell what was missed, let go whose moment has
-        come."""
+        come. `entries` is its whole timeline, where something was missed."""
         audience = self.of(execution.head.key)
-        if audience.told is not None:
-            for entry in entries[audience.told :]:
-                self.tell(execution, entry, _response(execution, entry))
-        audience.told = len(entries)
-        audience.release(execution, lambda until: is_reached_elsewhere(execution, until))
+        for entry in entries[audience.told or 0 :]:
+            self.tell(execution, entry, _response(execution, entry))
+        audience.told = execution.head.entries
+        self.release_elsewhere(execution)
+
+    def fail(self, error: Exception) -> None:
+        """Nobody who waits will learn what their execution comes to."""
+        for audience in self._audiences.values():
+            audience.fail(error)
 
     def close(self, error: Exception) -> None:
         """Nobody will be told anything any more."""
-        for audience in self._audiences.values():
-            audience.fail(error)
+        self.fail(error)
         self._audiences.clear()
 
 
@@ -161,8 +196,11 @@ def is_reached_elsewhere(execution: Execution, until: Until) -> bool:
     return until == "waiting" and only_waits_outside(execution)
 
 
-def only_waits_outside(execution: Execution) -> bool:
-    """Is everything that goes on a wait for somebody: an answer, or a `retry_step`?"""
+def only_waits_outside(execution: Execution, *, through_children: bool = False) -> bool:
+    """Is everything that goes on a wait for somebody: an answer, or a `retry_step`? A step that waits
+    for its child is not; `through_children`: that is for the caller to find out."""
+    if not through_children and awaited_children(execution):
+        return False
     records = [execution.steps[name] for name in execution.active]
     return (
         bool(records)
@@ -174,6 +212,17 @@ def only_waits_outside(execution: Execution) -> bool:
         )
         and not execution.head.running
     )
+
+
+def awaited_children(execution: Execution) -> list[ExecutionKey]:
+    """The executions that its steps wait for."""
+    steps = execution.flow.steps
+    found = []
+    for name in execution.active:
+        child, record = steps[name].child, execution.steps[name]
+        if child is not None and record.awaiting and record.compensate_with is not None:
+            found.append(ExecutionKey(child, decoded(record.compensate_with)))
+    return found
 
 
 def public_event(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -89,7 +89,8 @@ class Calls:
                 return Skipped(step=call.step, attempt=call.attempt)
         handler = node.handler
         context = self._context_of(live, running) if handler.signature.wants_context else None
-        args, kwargs = await node.arguments(context, live.values)
+        at_hand = node.arguments_at_hand(context, live.values)
+        args, kwargs = at_hand or await node.arguments(context, live.values)
         kind = node.spec.kind
         if kind is _SLEEP:
             until = self._clock.now() + timedelta(seconds=float(args[0]))
@@ -97,7 +98,7 @@ class Calls:
         if kind is _WORKFLOW:
             returned = await self._nested.call(live, running, node, *args)
         else:
-            returned = await self._call(
+            returned = await self._called(
                 running, handler.function, handler.is_coroutine, args, kwargs
             )
         return self._event(running, returned, is_async=node.spec.options.async_)
@@ -113,7 +114,7 @@ class Calls:
         value = None if stored is None else codec.decode(stored)
         context = self._context_of(live, running)
         args, kwargs = node.compensation_arguments(context, value)
-        returned = await self._call(
+        returned = await self._called(
             running, node.compensation, node.compensation_is_coroutine, args, kwargs
         )
         if returned is None and node.spec.options.compensate_async:
@@ -127,22 +128,26 @@ class Calls:
             output=_if_storable(returned),
         )
 
-    async def _call(
+    def _called(
         self,
         running: Running,
         function: Callable[..., Any],
         is_coroutine: bool,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-    ) -> Any:
-        """Call user code: a coroutine function on the loop, a plain one in a thread."""
+    ) -> Awaitable[Any]:
+        """Call user code: a coroutine function on the loop, a plain one in a thread. What it returns
+        is awaited by whoever calls this: a coroutine around a coroutine costs, and adds nothing."""
         if running.is_aborted:
             raise asyncio.CancelledError
         running.is_coroutine = is_coroutine
         running.in_user_code = True
         if is_coroutine:
-            return await function(*args, **kwargs)
-        call = functools.partial(function, *args, **kwargs)
+            awaitable: Awaitable[Any] = function(*args, **kwargs)
+            return awaitable
+        return self._in_thread(functools.partial(function, *args, **kwargs))
+
+    async def _in_thread(self, call: Callable[[], Any]) -> Any:
         context = contextvars.copy_context()
         loop = asyncio.get_running_loop()
         try:

@@ -6,14 +6,18 @@ returns what it came to. What each command means is the machine's business.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
-from wfe.clock import Clock
+from wfe.clock import Clock, monotonic
 from wfe.engine.events import Begin, Due, Event, Resume, Retry
 from wfe.errors import (
     IdempotencyConflict,
+    NotAccepted,
+    NotFound,
+    Refused,
     SkipExecutionError,
     StepNotWaiting,
     TransactionExists,
@@ -41,14 +45,19 @@ from wfe.runtime.driver import Driver
 from wfe.runtime.failures import raised_by
 from wfe.runtime.live import Live
 from wfe.runtime.results import result_of
+from wfe.runtime.signals import packed, signal_of, unpacked
 from wfe.runtime.subscriptions import Subscriber
 from wfe.runtime.watch import Watch
 from wfe.store import codec
-from wfe.store.owners import is_alive
+from wfe.store.contract import CheckpointStore, Peers, Settled
+from wfe.store.owners import described
 
 logger = logging.getLogger("wfe")
 
-OnConflict = Literal["attach", "fail"]
+OnConflict = Literal["attach", "fail", "rerun"]
+
+#: Seconds between two looks at what became of a signal.
+_LOOKS = 0.05
 
 #: How often a command gives way to another writer of the same execution before it gives up.
 _TRIES = 100
@@ -62,12 +71,17 @@ class Commands:
 
     def __init__(
         self,
+        store: CheckpointStore,
         clock: Clock,
         driver: Driver,
         directory: Directory,
         audiences: Audiences,
         watch: Watch,
+        patience: float,
     ) -> None:
+        self._store = store
+        #: Seconds that another engine has to accept a command.
+        self._patience = patience
         self._clock = clock
         self._driver = driver
         self._directory = directory
@@ -117,9 +131,12 @@ class Commands:
         if until == "stored":
             return result_of(live.execution)
         waiter = live.audience.expect(until)
-        if not live.is_pumping:
-            live.release()
-        self._driver.rest(live)
+        if live.is_foreign:
+            self._audiences.release_elsewhere(live.execution)
+        else:
+            if not live.is_pumping:
+                live.release()
+            self._driver.rest(live)
         self._watch.begin()
         return await waiter
 
@@ -135,7 +152,9 @@ class Commands:
     def _going_on(self, live: Live) -> Event | None:
         """What takes an execution up again that nobody drives, or that waits for a `retry_step`."""
         execution = live.execution
-        if execution.head.running and not live.running and not is_alive(execution.head.owner):
+        if live.is_foreign:
+            return None
+        if execution.head.running and live.is_quiet:
             return Resume()
         wake_at = execution.head.wake_at
         if wake_at is not None and self._clock.now() >= wake_at:
@@ -157,7 +176,13 @@ class Commands:
     async def send(
         self, live: Live, event: Event, until: Until, handler: Subscriber | None
     ) -> CommandResult:
-        """Let a command happen, then wait for what its caller waits for."""
+        """Let a command happen, then wait for what its caller waits for.
+
+        Where another engine has the execution in hand, it is waited for that one to accept the
+        command, and for the end only with `until="finished"`.
+        """
+        if live.is_foreign:
+            return await self._hand_over(live, event, until, handler)
         self._driver.adopt(live)
         if handler is not None:
             live.audience.handlers.append(handler)
@@ -173,6 +198,39 @@ class Commands:
         self._watch.begin()
         return await waiter
 
+    async def _hand_over(
+        self, live: Live, event: Event, until: Until, handler: Subscriber | None
+    ) -> CommandResult:
+        """Send a command to the engine that has the execution in hand."""
+        peers = self._store.peers
+        assert peers is not None
+        key, holder = live.key, live.execution.holder
+        signal = await peers.send(signal_of(live.execution, event, self._clock.now()))
+        settled = await self._settled(peers, signal, key)
+        if settled is None:
+            assert holder is not None
+            raise NotAccepted(*names(key), owner=described(holder), waited=self._patience)
+        if settled.refusal is not None:
+            raise unpacked(settled.refusal)
+        found = await self._directory.open(key) or live
+        if found.execution.head.is_final or (found.is_foreign and until != "finished"):
+            return result_of(found.execution)
+        if handler is not None:
+            found.audience.handlers.append(handler)
+        return await self.wait(found, until)
+
+    async def _settled(self, peers: Peers, signal: int, key: ExecutionKey) -> Settled | None:
+        """What became of a signal; None: nothing, for so long."""
+        deadline = monotonic() + self._patience
+        while (settled := await peers.outcome(signal)) is None and monotonic() < deadline:
+            try:
+                # Where nobody has the execution in hand any more, this takes it, and the signal.
+                await self._directory.open(key)
+            except (Refused, NotFound) as refusal:
+                await peers.settle([Settled(signal, packed(refusal))])
+            await asyncio.sleep(_LOOKS)
+        return settled
+
     async def send_to_step(
         self, live: Live, key: StepKey, event: Event, until: Until, handler: Subscriber | None
     ) -> CommandResult:
@@ -183,6 +241,9 @@ class Commands:
         try:
             return await self.send(live, event, until, handler)
         except (TransactionFinished, WrongAction) as refusal:
+            if live.is_foreign:
+                found = await self._directory.open(live.key)
+                execution = execution if found is None else found.execution
             if not waited or execution.head.cancelled_at is not None:
                 raise
             now = execution.step(key.step)

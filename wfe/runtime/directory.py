@@ -7,7 +7,7 @@ way is waited for, and between finding nothing and adopting something new nothin
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ulid import ULID
@@ -15,15 +15,17 @@ from ulid import ULID
 from wfe.authoring.registry import Registry
 from wfe.authoring.workflows import Workflow
 from wfe.clock import Clock
-from wfe.errors import DefinitionChanged
+from wfe.engine.events import Event
+from wfe.errors import DefinitionChanged, Refused
 from wfe.model import Execution, ExecutionKey, Head, Json, Recording, StepKey
 from wfe.runtime import recording as policy
 from wfe.runtime.audiences import Audiences
 from wfe.runtime.driver import Driver
 from wfe.runtime.live import Live
+from wfe.runtime.signals import event_of, packed
 from wfe.runtime.watch import Watch
 from wfe.store import codec
-from wfe.store.contract import CheckpointStore
+from wfe.store.contract import CheckpointStore, Settled, Signal
 
 
 class Directory:
@@ -77,17 +79,48 @@ class Directory:
             execution = await self._store.load(key)
             if execution is None:
                 return None
-            if not self._store.is_private:
+            if self._store.peers is not None:
                 await self._watch.catch_up(execution)
             live = self._loaded(execution)
-            if not execution.head.is_final:
-                self._driver.adopt(live)
-                self._driver.remind(key, execution.head.wake_at)
-                self._on_load(live)
+            if not execution.head.is_final and not live.is_foreign:
+                await self._take(live)
             return live
         finally:
             del self._opening[key]
             opening.set()
+
+    async def _take(self, live: Live) -> None:
+        """Drive an execution that nobody drives, beginning with what others want of it."""
+        head = live.execution.head
+        peers = self._store.peers if live.execution.has_signals else None
+        pending = [] if peers is None else await peers.pending_of(head.execution_id)
+        self._driver.adopt(live)
+        self._driver.remind(live.key, head.wake_at)
+        self._on_load(live)
+        if pending:
+            await self._deliver(live, pending)
+
+    async def receive(self, signals: Sequence[Signal]) -> None:
+        """Commands have come for executions that are in hand here."""
+        by_key: dict[ExecutionKey, list[Signal]] = {}
+        for signal in signals:
+            by_key.setdefault(signal.key, []).append(signal)
+        for key, found in by_key.items():
+            live = self._driver.lives.get(key)
+            if live is None:
+                await self.open(key)  # which finds them itself
+            else:
+                await self._deliver(live, found)
+
+    async def _deliver(self, live: Live, signals: Sequence[Signal]) -> None:
+        known: list[tuple[int, Event]] = []
+        for signal in signals:
+            try:
+                known.append((signal.id, event_of(signal)))
+            except Refused as refusal:
+                assert self._store.peers is not None
+                await self._store.peers.settle([Settled(signal.id, packed(refusal))])
+        self._driver.deliver(live, known)
 
     async def make_way(self, key: ExecutionKey, run_id: str) -> None:
         """A finished run whose own id is used again is replaced."""
@@ -101,7 +134,14 @@ class Directory:
         if workflow.flow.hash != head.definition and not head.is_final:
             raise DefinitionChanged(head.workflow_id, head.transaction_id)
         audience = self._audiences.of(head.key)
-        return Live(workflow, execution, audience, is_stored=True, saved=head)
+        return Live(
+            workflow,
+            execution,
+            audience,
+            owner=self._driver.owner,
+            is_stored=True,
+            saved=head,
+        )
 
     def create(
         self,
@@ -147,6 +187,7 @@ class Directory:
             workflow,
             Execution(workflow.flow, head, input=payload),
             audience,
+            owner=self._driver.owner,
             # A child is kept as long as its root: undoing the step means cancelling the child.
             is_stored=root is not None or policy.is_stored(workflow.flow, self._recording),
             saved=None,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import Context, copy_context
 from datetime import datetime
 from typing import Any
@@ -27,11 +27,19 @@ from wfe.engine.draft import Draft
 from wfe.engine.events import Abort, Begin, Call, Due, Event, Outcome, Resume, Tell
 from wfe.engine.machine import apply_to
 from wfe.engine.names import EXECUTION_DONE, INVOKE
-from wfe.errors import EngineClosed, SkipExecutionError, StoreError, WfeError
+from wfe.errors import (
+    EngineClosed,
+    SkipCancelledExecutionError,
+    SkipExecutionError,
+    SkipStepAlreadyFinishedError,
+    StoreError,
+    WfeError,
+)
 from wfe.model import (
     Changes,
     Execution,
     ExecutionKey,
+    Head,
 )
 from wfe.runtime import recording
 from wfe.runtime.audiences import Audiences
@@ -41,7 +49,7 @@ from wfe.runtime.replies import Replies, as_exception
 from wfe.runtime.timers import Timers
 from wfe.runtime.values import ExecutionValues
 from wfe.store import codec, owners
-from wfe.store.contract import CheckpointStore
+from wfe.store.contract import CheckpointStore, Settled
 
 logger = logging.getLogger("wfe")
 
@@ -67,6 +75,8 @@ class Driver:
         on_finish: Callable[[Live], None],
         on_wake: Callable[[ExecutionKey], None],
         on_drop: Callable[[], None],
+        on_hold: Callable[[], None],
+        on_rest: Callable[[Live], None],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -74,14 +84,19 @@ class Driver:
         self._perform = perform
         self._on_finish = on_finish
         self._on_drop = on_drop
+        self._on_hold = on_hold
+        self._on_rest = on_rest
         self._timers = Timers(clock, on_wake)
         #: Tasks that drive executions, and short ones that clear up behind them.
         self._tasks: set[asyncio.Task[Any]] = set()
         self._chores: set[asyncio.Task[Any]] = set()
         #: The context variables that every handler sees.
         self._context: Context = copy_context()
-        self._is_closing = False
-        self._owner = owners.claim()
+        #: Nothing new begins; nothing at all begins, not even in consequence of what ends.
+        self._is_closing = self._is_closed = False
+        #: This engine, as the store names it; whether it has taken out its lease.
+        self.owner = owners.claim()
+        self._is_holding = False
         self.lives: dict[ExecutionKey, Live] = {}
 
     # --- what the engine asks for ----------------------------------------------------------------
@@ -89,11 +104,17 @@ class Driver:
     def adopt(self, live: Live) -> None:
         """Drive this execution from here on."""
         self.lives[live.key] = live
+        live.execution.holder = self.owner
 
     def begin(self, live: Live) -> None:
-        """Drive a new execution; its audience learns what it comes to, or why it could not begin."""
+        """Drive a new execution; its audience learns what it comes to, or why it could not begin.
+
+        Raises:
+            EngineClosed
+        """
+        self._check_open()
         self.adopt(live)
-        live.inbox.append((Begin(), None))
+        live.inbox.append((Begin(), None, None))
         self._start(live)
 
     async def post(self, live: Live, event: Event) -> None:
@@ -102,15 +123,30 @@ class Driver:
         Raises:
             Refused, NotFound: the state does not allow it.
             SkipExecutionError: another writer was faster. StoreError: it could not be kept.
+            EngineClosed
         """
+        self._check_open()
         reply: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        live.inbox.append((event, reply))
+        live.inbox.append((event, reply, None))
         self._start(live)
         await reply
 
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise EngineClosed
+
+    def deliver(self, live: Live, signals: Sequence[tuple[int, Event]]) -> None:
+        """Let commands happen that have come from other processes; the store tells their senders
+        what becomes of them."""
+        fresh = [(event, None, number) for number, event in signals if number not in live.signals]
+        if fresh:
+            live.signals.update(number for _, _, number in fresh)
+            live.inbox.extend(fresh)
+            self._start(live)
+
     def nudge(self, live: Live) -> None:
         """Look at the deadlines of a live execution."""
-        live.inbox.append((Due(), None))
+        live.inbox.append((Due(), None, None))
         self._start(live)
 
     def remind(self, key: ExecutionKey, moment: datetime | None) -> None:
@@ -120,6 +156,9 @@ class Driver:
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
         """Do something short in a task that is not lost: `close` waits for it, its failure is
         logged. It must not wait for a handler."""
+        if self._is_closed:
+            work.close()
+            return
         loop = asyncio.get_running_loop()
         task = loop.create_task(self._supervised(work), context=self._context.copy())
         self._chores.add(task)
@@ -131,12 +170,18 @@ class Driver:
             return
         if not live.is_abandoned:
             live.release()
+            self._on_rest(live)
         if live.may_be_dropped and self.lives.get(live.key) is live:
             del self.lives[live.key]
             if live.execution.head.is_final or live.audience.is_empty:
                 self._audiences.leave(live.key)
             else:
                 self._on_drop()
+
+    @property
+    def is_holding(self) -> bool:
+        """It has taken out its lease: others may send it signals."""
+        return self._is_holding
 
     @property
     def has_no_timers(self) -> bool:
@@ -157,6 +202,7 @@ class Driver:
         while self._tasks and (left := deadline - asyncio.get_running_loop().time()) > 0:
             await asyncio.wait(set(self._tasks), timeout=left)
         await self._finish_chores()
+        self._is_closed = True
         leftover = self._tasks | self._chores
         for live in self.lives.values():
             live.is_abandoned = True
@@ -166,7 +212,17 @@ class Driver:
             await asyncio.wait(leftover)
         self._audiences.close(EngineClosed())
         self.lives.clear()
-        owners.release(self._owner)
+        await self._let_go()
+
+    async def _let_go(self) -> None:
+        """Whatever this engine had in hand is in nobody's hand any more."""
+        owners.release(self.owner)
+        peers = self._store.peers if self._is_holding else None
+        if peers is not None:
+            try:
+                await peers.release(self.owner)
+            except StoreError as error:  # it counts as gone all the same, for its process has ended
+                logger.debug("The lease could not be given up: %s", error)
 
     async def _finish_chores(self) -> None:
         loop = asyncio.get_running_loop()
@@ -188,6 +244,8 @@ class Driver:
 
     def _start(self, live: Live, running: Running | None = None) -> None:
         """Have a task of its own drive a live execution, beginning with a handler."""
+        if self._is_closed:
+            return
         loop = asyncio.get_running_loop()
         self._tasks.add(loop.create_task(self._drive(live, running), context=self._context.copy()))
 
@@ -203,7 +261,7 @@ class Driver:
                     event = await self._perform(live, running)
                     del live.running[running.call.step]
                     live.holding -= running.call.holds_caller
-                    live.inbox.append((event, None))
+                    live.inbox.append((event, None, None))
                     if live.running:
                         # Others may end in this very moment: one commit for all of them.
                         self._pump_soon(live)
@@ -243,12 +301,14 @@ class Driver:
                     self._start(live, following)
                 following = await self._turn(live)
         except BaseException as error:
+            logger.debug("%s is driven no further here: %s", live.key, error)
             self._abandon(live, error)
             if not isinstance(error, (SkipExecutionError, StoreError)):
                 raise
         finally:
             live.is_pumping = False
-            self.rest(live)
+            if following is None:
+                self.rest(live)
         return following
 
     async def _turn(self, live: Live) -> Running | None:
@@ -259,15 +319,24 @@ class Driver:
         is_heard = self._audiences.has_listeners(live.audience)
         outcome = self._outcome(live, replies, keeps_timeline=live.is_stored or is_heard)
         if outcome is None:
+            await self._settle(replies.settled())
             replies.deliver()
             return None
-        changes = self._owned(outcome.changes)
+        changes = await self._in_hand(live, outcome.changes)
         if changes.head.state is EXECUTION_DONE and before.state is not EXECUTION_DONE:
             changes = await self._with_result(live, changes)
-        is_over = before.is_final and changes.head.state is before.state
-        if live.is_stored and not is_over:  # an overtaken handler has ended: nothing to keep
+        is_final = changes.head.is_final
+        is_over = is_final and before.state is changes.head.state
+        if live.is_stored:
             try:
-                await self._keep(live, changes)
+                if is_over:  # an overtaken handler has ended: nothing to keep
+                    await self._settle(replies.settled())
+                else:
+                    await self._keep(live, changes, replies.settled())
+            except SkipExecutionError:
+                overtaken = await self._overtaken(live, changes)
+                replies.fail(overtaken)
+                raise overtaken from None
             except BaseException as error:
                 replies.fail(error)
                 raise
@@ -275,8 +344,9 @@ class Driver:
         if before.wake_at != changes.head.wake_at:
             self.remind(live.key, changes.head.wake_at)
         following = self._act(live, outcome, is_heard=is_heard)
-        replies.deliver()
-        if changes.head.is_final and not is_over:
+        if replies:
+            replies.deliver()
+        if is_final and not is_over:
             self._on_finish(live)
         return following
 
@@ -293,12 +363,13 @@ class Driver:
         # A deadline counts from its moment on, whichever task ran first; but what was at work in a
         # process that is gone is looked at before.
         is_overdue = wake_at is not None and now >= wake_at
+        resumes = is_overdue and any(type(event) is Resume for event, _, _ in live.inbox)
         while live.inbox or is_overdue:
-            if is_overdue and not (live.inbox and type(live.inbox[0][0]) is Resume):
+            if is_overdue and (is_taken_up or not resumes):
                 apply_to(draft, Due(), now)
                 is_overdue, changed = False, True
                 continue
-            event, reply = live.inbox.popleft()
+            event, reply, signal = live.inbox.popleft()
             try:
                 if type(event) is Resume:
                     if not is_taken_up:
@@ -308,19 +379,44 @@ class Driver:
                     apply_to(draft, event, now)
                     changed = True
             except WfeError as refusal:
-                if reply is None:
+                if reply is None and signal is None:
                     raise
-                replies.add(reply, refusal)
+                replies.append((reply, signal, refusal))
             else:
-                replies.add(reply)
+                if reply is not None or signal is not None:
+                    replies.append((reply, signal, None))
         return draft.outcome() if changed else None
 
-    def _owned(self, changes: Changes) -> Changes:
-        """Say whose handlers are at work."""
-        owner = self._owner if changes.head.running else None
-        if changes.head.owner == owner:
+    async def _in_hand(self, live: Live, changes: Changes) -> Changes:
+        """Say who has it in hand: this engine, as long as a handler is at work or somebody here
+        waits for more; otherwise whoever comes."""
+        head = changes.head
+        owner = self.owner if head.running or self._stays(live, head) else None
+        if owner is not None and live.is_stored and not self._is_holding:
+            await self._hold()
+        if head.owner == owner:
             return changes
-        return replace(changes, head=replace(changes.head, owner=owner))
+        token = head.token + (owner is not None)
+        return replace(changes, head=replace(head, owner=owner, token=token))
+
+    def _stays(self, live: Live, head: Head) -> bool:
+        """Does it stay in hand although nothing runs?"""
+        if self._store.peers is None or head.is_final or self._is_closing:
+            return False
+        return live.audience.waits_beyond(head)
+
+    async def _hold(self) -> None:
+        peers = self._store.peers
+        if peers is not None:
+            await peers.hold(self.owner)
+            self._on_hold()
+        self._is_holding = True
+
+    async def _settle(self, settled: Sequence[Settled]) -> None:
+        """Tell senders in other processes of what changed nothing."""
+        peers = self._store.peers
+        if settled and peers is not None:
+            await peers.settle(settled)
 
     async def _with_result(self, live: Live, changes: Changes) -> Changes:
         """Compute the workflow's result, once, before the checkpoint that makes it done."""
@@ -336,11 +432,11 @@ class Driver:
 
     # --- keeping ---------------------------------------------------------------------------------
 
-    async def _keep(self, live: Live, changes: Changes) -> None:
+    async def _keep(self, live: Live, changes: Changes, settled: Sequence[Settled]) -> None:
         """Write what the recording policy wants written now."""
         if live.unsaved is not None:
             changes = _merged(live.unsaved, changes)
-        if not recording.must_keep_now(live.execution.flow, live.saved, changes):
+        if not settled and not recording.must_keep_now(live.execution.flow, live.saved, changes):
             live.unsaved = changes
             return
         lone = len(self.lives) == 1
@@ -348,14 +444,27 @@ class Driver:
             if not await self._store.insert(live.execution, changes, lone=lone):
                 raise SkipExecutionError
         elif changes.head.is_final and not recording.is_kept(changes.head):
-            await self._store.delete(live.key, changes.head.run_id)
+            await self._store.delete(live.key, changes.head.run_id, settled=settled)
         else:
             base = live.execution
             if live.unsaved is not None:
                 base = Execution(base.flow, live.saved)
-            await self._store.commit(base, changes, lone=lone)
+            await self._store.commit(base, changes, settled=settled, lone=lone)
         live.saved = changes.head
         live.unsaved = None
+
+    async def _overtaken(self, live: Live, changes: Changes) -> SkipExecutionError:
+        """What another writer has done that makes these changes void."""
+        kept = await self._store.load(live.key, changes.head.run_id)
+        if kept is None:
+            return SkipExecutionError()
+        if kept.head.cancelled_at is not None and live.execution.head.cancelled_at is None:
+            return SkipCancelledExecutionError()
+        for name, record in changes.steps.items():
+            known = kept.steps.get(name)
+            if known is not None and not known.is_active and not record.is_active:
+                return SkipStepAlreadyFinishedError()
+        return SkipExecutionError()
 
     # --- acting ----------------------------------------------------------------------------------
 
@@ -363,13 +472,13 @@ class Driver:
         """Carry out what follows. A lone handler is given back, several are called in tasks."""
         called: list[Running] = []
         for effect in outcome.effects:
-            if isinstance(effect, Tell):
-                if is_heard:
-                    self._audiences.tell(live.execution, effect.event, effect.response)
-            elif isinstance(effect, Call):
+            if isinstance(effect, Call):
                 running = live.running[effect.step] = Running(effect)
                 live.holding += effect.holds_caller
                 called.append(running)
+            elif isinstance(effect, Tell):
+                if is_heard:
+                    self._audiences.tell(live.execution, effect.event, effect.response)
             elif isinstance(effect, Abort) and effect.step in live.running:
                 live.running[effect.step].abort()
         if live.audience.told is not None:
@@ -387,7 +496,7 @@ class Driver:
         live.is_abandoned = True
         exception = as_exception(error)
         while live.inbox:
-            _, reply = live.inbox.popleft()
+            _, reply, _ = live.inbox.popleft()
             if reply is not None and not reply.done():
                 reply.set_exception(exception)
         for running in live.running.values():

@@ -21,9 +21,14 @@ from wfe.authoring.registry import Registry, default
 from wfe.authoring.responses import NOT_GIVEN, StepResponse
 from wfe.authoring.workflows import Workflow
 from wfe.clock import Clock, SystemClock
-from wfe.engine.events import Answer, Cancel, Event, Resume, Retry
+from wfe.engine.events import Answer, Cancel, Event, Resume, Retry, Skip
 from wfe.errors import (
+    HeldElsewhere,
+    NotAllowed,
+    StoreError,
     TransactionFinished,
+    TransactionNotFound,
+    WfeError,
 )
 from wfe.model import (
     Action,
@@ -44,15 +49,17 @@ from wfe.runtime.contexts import Contexts
 from wfe.runtime.directory import Directory
 from wfe.runtime.driver import Driver
 from wfe.runtime.failures import chance, record_of_answer
+from wfe.runtime.families import Families
 from wfe.runtime.live import Live
 from wfe.runtime.nested import Nested
 from wfe.runtime.resources import Resources
-from wfe.runtime.results import emitted_by, result_of, snapshot
+from wfe.runtime.results import emitted_by, result_of
 from wfe.runtime.subscriptions import EventHandlers, Subscriber, Subscriptions, listeners_of
 from wfe.runtime.watch import Watch
 from wfe.store import codec
 from wfe.store.contract import CheckpointStore, ExecutionSummary, Query
 from wfe.store.memory import MemoryStore
+from wfe.store.owners import described
 
 logger = logging.getLogger("wfe")
 
@@ -74,6 +81,8 @@ class Engine:
     `retention_time`, in seconds, is how long finished executions are kept whose workflow does not
     say (None: for good). `def` steps run in at most `max_threads` threads. `event_sink` receives what
     steps have emitted (`ctx.emit`), once their outermost execution is done, and never otherwise.
+    `accept_timeout`, in seconds: how long another process that has an execution in hand may take to
+    accept a command for it.
     """
 
     def __init__(
@@ -87,6 +96,7 @@ class Engine:
         retention_time: float | None = None,
         max_threads: int = 32,
         event_sink: EventSink | None = None,
+        accept_timeout: float = 30.0,
     ) -> None:
         self._event_sink = event_sink
         self._store = MemoryStore() if store is None else store
@@ -113,8 +123,17 @@ class Engine:
             on_finish=self._finished,
             on_wake=self._wake,
             on_drop=lambda: self._watch.begin(),
+            on_hold=lambda: self._watch.begin(),
+            on_rest=lambda live: self._families.at_rest(live),
         )
-        self._watch = Watch(self._store, self._audiences, self._driver)
+        self._families = Families(self._store, self._driver, self._audiences)
+        self._watch = Watch(
+            self._store,
+            self._audiences,
+            self._driver,
+            take_up=self._take_up,
+            receive=lambda signals: self._directory.receive(signals),
+        )
         self._directory = Directory(
             self._store,
             self._clock,
@@ -127,7 +146,13 @@ class Engine:
             on_load=self._loaded,
         )
         self._commands = Commands(
-            self._clock, self._driver, self._directory, self._audiences, self._watch
+            self._store,
+            self._clock,
+            self._driver,
+            self._directory,
+            self._audiences,
+            self._watch,
+            accept_timeout,
         )
         self._is_open = False
 
@@ -149,7 +174,7 @@ class Engine:
         if not self._is_open:
             return
         self._is_open = False
-        await self._watch.close()
+        self._watch.close()
         await self._driver.close(grace)
         await self._subscriptions.drained()
         await self._resources.close()
@@ -197,7 +222,8 @@ class Engine:
 
         Without `transaction_id` the execution gets a fresh one. An unfinished execution of the id is
         attached to (`on_conflict="fail"`: TransactionExists); a finished one of an idempotent
-        workflow answers with what is stored; any other finished one is run again. `parent`,
+        workflow answers with what is stored; any other finished one is run again, as is every finished
+        one with `on_conflict="rerun"`. `parent`,
         `parent_run_id` and `root` are for a workflow that runs as a step of another.
 
         Raises:
@@ -224,7 +250,8 @@ class Engine:
             if run_id is not None:
                 await self._directory.make_way(key, run_id)
             live = None if is_fresh else await self._directory.open(key)
-            if live is not None and not runs_again(live.execution, parent_run_id):
+            again = on_conflict == "rerun" and live is not None and live.execution.head.is_final
+            if live is not None and not again and not runs_again(live.execution, parent_run_id):
                 return live, await self._commands.attach(live, payload, until, on_conflict, handler)
             if not given:
                 definition.check_input(None)
@@ -265,6 +292,9 @@ class Engine:
             live = await self._commands.existing(key)
             if live.execution.head.is_final:
                 raise TransactionFinished(*names(key), str(live.execution.head.state))
+            if live.is_foreign:
+                assert live.execution.holder is not None
+                raise HeldElsewhere(*names(key), owner=described(live.execution.holder))
             if live.running:
                 return live, await self._commands.attach(
                     live, None, until, "attach", listeners_of(events)
@@ -306,13 +336,35 @@ class Engine:
         """What an execution came to, where it is finished; otherwise None, and it goes on in case
         that the process which drove it is gone."""
         key = ExecutionKey(self._directory.workflow(workflow).id, transaction_id)
+        live = await self._take_up(key)
+        return result_of(live.execution) if live and live.execution.head.is_final else None
+
+    async def _take_up(self, key: ExecutionKey) -> Live | None:
         live = await self._directory.open(key)
-        if live is None:
-            return None
-        if live.execution.head.is_final:
-            return result_of(live.execution)
-        await self._commands.attach(live, None, "stored", "attach", None)
-        return None
+        if live is not None and not live.execution.head.is_final:
+            await self._commands.attach(live, None, "stored", "attach", None)
+        return live
+
+    async def interrupted(self, *, limit: int = 1000) -> Sequence[ExecutionKey]:
+        """Unfinished executions that could go on and that nobody drives, the oldest first: what
+        processes that are gone have left, and what is overdue."""
+        return await self._store.interrupted(self._clock.now(), limit=limit)
+
+    async def recover(self, *, limit: int = 1000) -> dict[ExecutionKey, WfeError | None]:
+        """Take up everything that is interrupted, as `resume` would; it goes on here, by itself.
+        What became of each: None where it goes on, else why it does not."""
+        keys = await self.interrupted(limit=limit)
+        # Together, so that their commits are.
+        outcomes = await asyncio.gather(
+            *(self._take_up(key) for key in keys), return_exceptions=True
+        )
+        found: dict[ExecutionKey, WfeError | None] = {}
+        for key, outcome in zip(keys, outcomes, strict=True):
+            refused = isinstance(outcome, WfeError) and not isinstance(outcome, StoreError)
+            if isinstance(outcome, BaseException) and not refused:
+                raise outcome
+            found[key] = outcome if isinstance(outcome, WfeError) else None
+        return found
 
     def workflow(self, workflow_id: str) -> Workflow[Any, Any]:
         """A loaded workflow.
@@ -332,15 +384,21 @@ class Engine:
         throw_on_error: bool = True,
         until: Until = "parked",
         events: EventHandlers | None = None,
+        by: str | None = None,
         emitted: tuple[DomainEvent, ...] = (),
     ) -> CommandResult:
         """Complete a step from outside. `response` is its output, and what its compensation
-        receives; a StepResponse says both apart. `emitted` is what it tells the world beside.
+        receives; a StepResponse says both apart. `by`: who says so, in words, for the timeline.
+        `emitted` is what it tells the world beside.
+
+        Where another process has the execution in hand, this returns as soon as that one has
+        accepted it (with `until="finished"`: at the end). That holds for every command.
 
         Raises:
             MalformedKey, WorkflowNotFound, InvalidInput (an answer that the step's return annotation
             excludes): whatever `throw_on_error` says.
             StepNotWaiting, WrongAction, StepNotFound, TransactionNotFound, TransactionFinished
+            NotAccepted: another process has it in hand, and does not answer. The command is kept.
             ExecutionError: the first error of the execution, where it came to one.
         """
         compensate_with: Any = response
@@ -360,6 +418,7 @@ class Engine:
                 if compensate_with is not response
                 else (None if response is None else stored),
                 emitted=emitted,
+                by=by,
             )
 
         def check(live: Live, step: StepKey) -> None:
@@ -378,6 +437,7 @@ class Engine:
         throw_on_error: bool = True,
         until: Until = "parked",
         events: EventHandlers | None = None,
+        by: str | None = None,
     ) -> CommandResult:
         """Report a step as failed from outside. Its retries apply, unless
         `force_permanent_failure`. Raises what `set_step_success` raises."""
@@ -389,7 +449,27 @@ class Engine:
                 error=record_of_answer(error, step.step, step.action),
                 force_permanent=force_permanent_failure,
                 chance=chance(),
+                by=by,
             )
+
+        return await self._on_step(key, event, throw_on_error, until, events)
+
+    async def skip_step(
+        self,
+        key: StepKey | str,
+        *,
+        reason: str | None = None,
+        throw_on_error: bool = True,
+        until: Until = "parked",
+        events: EventHandlers | None = None,
+        by: str | None = None,
+    ) -> CommandResult:
+        """Go on without a step that waits for an answer, or for its next retry: its output is None,
+        it will not be undone. Of a `compensate` key: its undo counts as done. Raises what
+        `set_step_success` raises."""
+
+        def event(step: StepKey) -> Event:
+            return Skip(step=step.step, action=step.action, reason=reason, by=by)
 
         return await self._on_step(key, event, throw_on_error, until, events)
 
@@ -400,16 +480,15 @@ class Engine:
         throw_on_error: bool = True,
         until: Until = "parked",
         events: EventHandlers | None = None,
+        by: str | None = None,
     ) -> CommandResult:
         """Attempt a step again that waits for an answer, or for its next retry. Raises what
         `set_step_success` raises."""
-        return await self._on_step(
-            key,
-            lambda step: Retry(step=step.step, action=step.action),
-            throw_on_error,
-            until,
-            events,
-        )
+
+        def event(step: StepKey) -> Event:
+            return Retry(step=step.step, action=step.action, by=by)
+
+        return await self._on_step(key, event, throw_on_error, until, events)
 
     async def _on_step(
         self,
@@ -445,6 +524,7 @@ class Engine:
         until: Until = "parked",
         throw_on_error: bool = True,
         events: EventHandlers | None = None,
+        by: str | None = None,
     ) -> CommandResult:
         """Undo an execution: one that runs, or one that is done and still kept.
 
@@ -461,7 +541,8 @@ class Engine:
             live = await self._commands.existing(key)
             at_once = live.holding > 0 and not wait and until == "parked"
             moment: Until = "stored" if at_once else until
-            return live, await self._commands.send(live, Cancel(), moment, listeners_of(events))
+            command = Cancel(by=by)
+            return live, await self._commands.send(live, command, moment, listeners_of(events))
 
         result = await self._commands.conclude(key, cancel, throw_on_error, of_cancel=True)
         failed = result.execution is not None and (
@@ -486,7 +567,7 @@ class Engine:
         head = live.execution.head
         if head.is_final and not head.idempotent:
             raise TransactionFinished(*names(key), str(head.state))
-        return snapshot(live.execution)
+        return live.execution.copy()
 
     async def list_executions(
         self,
@@ -522,6 +603,26 @@ class Engine:
     async def _asked(self, question: Callable[[], _Answer]) -> _Answer:
         """Ask the store, which may have to look at the disk, off the loop."""
         return await asyncio.get_running_loop().run_in_executor(None, question)
+
+    async def delete(
+        self, workflow_id: str, transaction_id: str, run_id: str | None = None
+    ) -> None:
+        """Forget a finished run (None: the newest); with the last of its id go the children. The
+        workflow need not be loaded.
+
+        Raises:
+            TransactionNotFound: there is none. NotAllowed: it is not finished.
+        """
+        key = ExecutionKey(workflow_id, transaction_id)
+        execution = await self._store.load(key, run_id)
+        if execution is None:
+            raise TransactionNotFound(*names(key))
+        head = execution.head
+        if not head.is_final:
+            raise NotAllowed(*names(key), command="deleted", state=str(head.state))
+        await self._store.delete(key, head.run_id)
+        if await self._store.load(key) is None:
+            await self._store.delete_children(key)
 
     async def clear_expired(self) -> int:
         """Forget finished executions whose retention time has passed; says how many."""
@@ -582,7 +683,11 @@ class Engine:
 
     async def _look_at_deadlines(self, key: ExecutionKey) -> None:
         live = await self._directory.open(key)
-        if live is not None and not live.execution.head.is_final:
+        if live is None or live.execution.head.is_final:
+            return
+        if live.is_foreign:
+            self._watch.begin()  # whoever has it in hand looks at its deadlines
+        else:
             self._driver.nudge(live)
 
 

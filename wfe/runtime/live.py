@@ -35,6 +35,10 @@ class Running:
             self.task.cancel()
 
 
+#: An event, who waits for what becomes of it, and the number of the signal it came as.
+Posted = tuple[Event, "asyncio.Future[None] | None", "int | None"]
+
+
 class Live:
     """An execution in memory, with everything that drives it."""
 
@@ -49,8 +53,10 @@ class Live:
         "is_pumping",
         "is_stored",
         "key",
+        "owner",
         "running",
         "saved",
+        "signals",
         "transforms",
         "unsaved",
         "values",
@@ -63,6 +69,7 @@ class Live:
         execution: Execution,
         audience: Audience,
         *,
+        owner: str,
         is_stored: bool,
         saved: Head | None,
     ) -> None:
@@ -70,12 +77,16 @@ class Live:
         self.workflow = workflow
         self.execution = execution
         self.audience = audience
+        #: The engine here.
+        self.owner = owner
         self.is_stored = is_stored
         #: The head as the store has it; None: it has none yet.
         self.saved = saved
         #: Changes that the recording policy has not had written yet.
         self.unsaved: Changes | None = None
-        self.inbox: deque[tuple[Event, asyncio.Future[None] | None]] = deque()
+        self.inbox: deque[Posted] = deque()
+        #: Numbers of the signals that have been put into the inbox.
+        self.signals: set[int] = set()
         self.is_pumping = False
         #: Somebody will drain the inbox soon.
         self.is_pump_due = False
@@ -89,6 +100,11 @@ class Live:
         self.values = ExecutionValues(execution, self.transforms)
         #: Conditions being evaluated.
         self.deciding: dict[str, asyncio.Future[bool]] = {}
+
+    @property
+    def is_foreign(self) -> bool:
+        """Another engine has it in hand: it may be looked at here, and commanded by signals."""
+        return self.execution.holder is not None and self.execution.holder != self.owner
 
     @property
     def is_quiet(self) -> bool:

@@ -21,13 +21,8 @@ def is_stored(flow: Flow, recording: Recording) -> bool:
         or options.retention_time
         or options.idempotent
         or options.timeout is not None
-        or any(_needs_memory(spec.options) for spec in flow.steps.values())
+        or flow.has_lasting_steps
     )
-
-
-def _needs_memory(options: StepOptions) -> bool:
-    """A step that outlives the call that began it."""
-    return options.async_ or options.compensate_async or options.retry_interval > 0
 
 
 def must_keep_now(flow: Flow, saved: Head | None, changes: Changes) -> bool:
@@ -37,13 +32,15 @@ def must_keep_now(flow: Flow, saved: Head | None, changes: Changes) -> bool:
         return True
     if head.running == 0:
         return True  # it comes to rest, and may be forgotten here
-    return any(_is_stored_step(flow.steps[name].options) for name in changes.steps)
+    # A step that a changed definition has taken out is in the records alone.
+    known = (flow.steps[name].options for name in changes.steps if name in flow.steps)
+    return any(map(_is_stored_step, known))
 
 
 def _is_stored_step(options: StepOptions) -> bool:
     if options.store is not None:
         return options.store
-    return _needs_memory(options) or options.timeout is not None
+    return options.outlives_call or options.timeout is not None
 
 
 def is_kept(head: Head) -> bool:

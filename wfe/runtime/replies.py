@@ -5,24 +5,31 @@ from __future__ import annotations
 import asyncio
 
 from wfe.errors import EngineClosed, WfeError
+from wfe.runtime.signals import packed
+from wfe.store.contract import Settled
+
+#: Who waits here, the signal that it came as, and the refusal.
+Reply = tuple["asyncio.Future[None] | None", "int | None", "WfeError | None"]
 
 
-class Replies:
-    """What the senders of the events of one turn are told: only once it is kept, for a refusal, too,
-    follows from what the events before it have led to."""
+class Replies(list[Reply]):
+    """What the senders of the events of one turn are told, each the refusal of its event, or None:
+    only once it is kept, for a refusal, too, follows from what the events before it have led to.
+    Senders in other processes learn it from the store, in the same commit."""
 
-    __slots__ = ("_entries",)
+    __slots__ = ()
 
-    def __init__(self) -> None:
-        self._entries: list[tuple[asyncio.Future[None], WfeError | None]] = []
-
-    def add(self, reply: asyncio.Future[None] | None, refusal: WfeError | None = None) -> None:
-        if reply is not None:
-            self._entries.append((reply, refusal))
+    def settled(self) -> list[Settled]:
+        """What became of the events that came as signals."""
+        return [
+            Settled(signal, None if refusal is None else packed(refusal))
+            for _, signal, refusal in self
+            if signal is not None
+        ]
 
     def deliver(self) -> None:
-        for reply, refusal in self._entries:
-            if reply.done():
+        for reply, _, refusal in self:
+            if reply is None or reply.done():
                 continue
             if refusal is None:
                 reply.set_result(None)
@@ -30,8 +37,8 @@ class Replies:
                 reply.set_exception(refusal)
 
     def fail(self, error: BaseException) -> None:
-        for reply, _ in self._entries:
-            if not reply.done():
+        for reply, _, _ in self:
+            if reply is not None and not reply.done():
                 reply.set_exception(as_exception(error))
 
 

@@ -14,17 +14,6 @@ from wfe.runtime.values import decoded
 _BAD_ENDS = frozenset({ExecutionState.REVERTED, ExecutionState.FAILED})
 
 
-def snapshot(execution: Execution) -> Execution:
-    """The execution as it is now, which later changes leave alone."""
-    return Execution(
-        execution.flow,
-        execution.head,
-        input=execution.input,
-        steps=execution.steps.values(),
-        result=execution.result,
-    )
-
-
 def result_of(execution: Execution) -> CommandResult:
     """What a command returns for an execution as it is now."""
     head = execution.head
@@ -39,7 +28,7 @@ def result_of(execution: Execution) -> CommandResult:
         ),
         result=decoded(execution.result) if head.state is ExecutionState.DONE else None,
         errors=execution.errors(),
-        execution=snapshot(execution),
+        execution=execution.copy(),
     )
 
 

@@ -35,16 +35,15 @@ class ExecutionValues:
         return decoded(self._execution.input)
 
     def output(self, step: str) -> Any:
-        return decoded(self._record(step).output)
+        record = self._changed.get(step) or self._execution.steps.get(step)
+        return None if record is None or record.output is None else codec.decode(record.output)
 
     def settled(self, step: str) -> bool:
-        return self._record(step).invoke not in _UNSETTLED
+        record = self._changed.get(step) or self._execution.step(step)
+        return record.invoke not in _UNSETTLED
 
     def guard(self, name: str) -> bool | None:
         return self._execution.head.guards.get(name)
-
-    def _record(self, step: str) -> StepRecord:
-        return self._changed.get(step) or self._execution.step(step)
 
 
 class Outputs(Mapping[str, Any]):

@@ -1,71 +1,128 @@
 """The watch: notices what other processes do to executions that somebody here waits for.
 
-An execution that only waits is free: whoever answers it, in any process, drives it on. The process
-that still waits for its end looks at the store, ten times a second and only while somebody waits,
-and tells its audience what happened meanwhile.
+Whoever has an execution in hand drives it on. A process that waits for its end all the same is told
+by the store when others have written, looks at what it waits for, and tells its audience what happened
+meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Sequence
 
+from wfe.errors import StoreBusy, StoreError, WfeError
 from wfe.model import Execution, ExecutionKey, TimelineEvent
 from wfe.runtime.audiences import Audiences
 from wfe.runtime.driver import Driver
-from wfe.store.contract import CheckpointStore
+from wfe.store.contract import CheckpointStore, Signal, shown_status
 
-#: Seconds between two looks.
-INTERVAL = 0.1
+#: Seconds from one look at executions that others have in hand to the next: whoever dies tells nobody.
+_DEATHS = 1.0
 
 
 class Watch:
-    """Looks at the store for executions that have an audience here and are not live here."""
+    """Looks at the store for what others did to executions that somebody here waits for, and for
+    what they want of executions that are in hand here."""
 
-    def __init__(self, store: CheckpointStore, audiences: Audiences, driver: Driver) -> None:
+    def __init__(
+        self,
+        store: CheckpointStore,
+        audiences: Audiences,
+        driver: Driver,
+        take_up: Callable[[ExecutionKey], Awaitable[object]],
+        receive: Callable[[Sequence[Signal]], Awaitable[None]],
+    ) -> None:
         self._store = store
         self._audiences = audiences
         self._driver = driver
-        self._task: asyncio.Task[None] | None = None
+        self._take_up = take_up
+        self._receive = receive
+        self._is_watching = self._is_changed = self._is_looking = False
+        #: The next look at executions that others have in hand.
+        self._reminder: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
-        """Look from now on, until nobody waits any more."""
-        if self._task is None and not self._store.is_private and self._keys():
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="wfe watch")
+        """Look whenever others may have written: where somebody waits, or something is in hand."""
+        peers = self._store.peers
+        if peers is None or self._is_watching:
+            return
+        if self._keys() or self._driver.is_holding:
+            self._is_watching = True
+            peers.watch(self._on_change)
 
-    async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+    def close(self) -> None:
+        """Look no more."""
+        peers = self._store.peers if self._is_watching else None
+        if peers is not None:
+            peers.unwatch()
+        if self._reminder is not None:
+            self._reminder.cancel()
+        self._is_watching = False
 
-    async def _run(self) -> None:
+    def _on_change(self, error: StoreError | None) -> None:
+        """On the loop. One look at a time, and never a change that nobody looks at."""
+        if error is not None:
+            self._audiences.fail(error)
+            return
+        self._is_changed = True
+        if not self._is_looking and self._is_watching:
+            self._is_looking = True
+            self._driver.spawn(self._look())
+
+    async def _look(self) -> None:
         try:
-            while keys := self._keys():
-                if await self._store.changed():
-                    for key in keys:
-                        await self._look(key)
-                await asyncio.sleep(INTERVAL)
+            while self._is_changed and self._is_watching:
+                self._is_changed = False
+                await self._look_once()
+        except StoreBusy:
+            self._remind()  # nothing was seen
         finally:
-            self._task = None
+            self._is_looking = False
+
+    async def _look_once(self) -> None:
+        peers = self._store.peers
+        if peers is not None and self._driver.is_holding:
+            found = await peers.pending_for(self._driver.owner)
+            if found:
+                await self._receive(found)
+        held_elsewhere = [await self._look_at(key) for key in self._keys()]
+        if any(held_elsewhere):
+            self._remind()
+
+    def _remind(self) -> None:
+        """Look again soon, even if nobody writes."""
+        if self._reminder is not None:
+            self._reminder.cancel()
+        loop = asyncio.get_running_loop()
+        self._reminder = loop.call_later(_DEATHS, self._on_change, None)
 
     def _keys(self) -> list[ExecutionKey]:
         """Executions that somebody here waits for, and that are not live here."""
         return [key for key in self._audiences.waited_for() if key not in self._driver.lives]
 
-    async def _look(self, key: ExecutionKey) -> None:
-        if key in self._driver.lives:
-            return
+    async def _look_at(self, key: ExecutionKey) -> bool:
+        """Tell what has happened, and take it up where whoever drove it is gone. Whether another
+        process has it in hand."""
         execution = await self._store.load(key)
         if execution is None or key in self._driver.lives:
-            return
+            return False
         await self.catch_up(execution)
+        if shown_status(execution.head, execution.holder) == "interrupted":
+            try:
+                await self._take_up(key)
+            except StoreError:
+                raise
+            except WfeError as error:
+                self._audiences.fail_one(key, error)
+        return execution.holder is not None
 
     async def catch_up(self, execution: Execution) -> None:
         """Tell the audience of an execution what happened to it elsewhere, and set its timer."""
         head = execution.head
-        self._audiences.catch_up(execution, await self._timeline(execution))
+        entries: Sequence[TimelineEvent] = ()
+        if self._audiences.has_missed(execution):
+            entries = await self._timeline(execution)
+        self._audiences.catch_up(execution, entries)
         self._driver.remind(head.key, head.wake_at)
         if head.is_final:
             self._audiences.leave(head.key)

@@ -15,6 +15,31 @@ from typing import Any
 
 from peewee import Query, SqliteDatabase
 
+from wfe.errors import StoreUnusable
+
+#: How a file is opened to be read; and, where not even the -shm file of a reader can be made or used, as
+#: one that never changes.
+READING = "mode=ro"
+FROZEN = "mode=ro&immutable=1"
+
+
+def needs_frozen(error: sqlite3.OperationalError, path: Path) -> bool:
+    """Whether READING has failed only because of the -shm file. Without a log nobody writes, and the
+    file may be read as one that never changes.
+
+    Raises:
+        StoreUnusable: there is a log, and without that file it cannot be read.
+    """
+    if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+        return False
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists() and log.stat().st_size > 0:
+        raise StoreUnusable(
+            f"The newest commits of {path} are in {log.name}, which cannot be read here.",
+            hint="Copy both files into a folder of yours and read them there.",
+        )
+    return True
+
 
 class Connection:
     """Errors are those of sqlite3 and Peewee; `trouble.translated` makes them ours."""

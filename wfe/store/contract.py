@@ -8,29 +8,34 @@
   the store's durability setting says, of the machine).
 - A final run is never rewritten, except that a cancel takes a kept `done` run back in the same run.
 - Of one key there is at most one unfinished run; the newest run is the one a key means.
-- What is loaded equals what was committed.
+- What is loaded equals what was committed; `holder` is the owner that it names, where that one lives
+  and holds its lease.
 - Moments come back aware, in UTC, to the microsecond.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
 import msgspec
 
+from wfe.clock import SystemClock
+from wfe.errors import StoreError
 from wfe.model import (
     Action,
     Changes,
     Execution,
     ExecutionKey,
     ExecutionState,
+    Head,
+    Json,
     StepState,
     StepStatus,
     TimelineEvent,
 )
-from wfe.store.owners import is_alive
+from wfe.store.conditions import Condition
 
 #: Fields that `Query.where` and `Query.order_by` know.
 QUERY_FIELDS = (
@@ -40,6 +45,7 @@ QUERY_FIELDS = (
     "run_id",
     "state",
     "status",
+    "shown",
     "created_at",
     "updated_at",
     "retention_time",
@@ -60,6 +66,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     q: str = ""
     where: Mapping[str, Any] = msgspec.field(default_factory=dict)
     order_by: Sequence[str] = ("-created_at",)
+    #: More of what has to be true: see `wfe.store.search`.
+    conditions: Sequence[Condition] = ()
     #: At most so many; None: all.
     limit: int | None = None
     offset: int = 0
@@ -79,11 +87,13 @@ class ExecutionSummary(msgspec.Struct, frozen=True, kw_only=True):
     wake_at: datetime | None = None
     retention_time: float | None = None
     parent_step_idempotency_key: str | None = None
-    #: Handlers at work, and steps that wait for an answer, at the last commit.
+    #: As in the head, at the last commit.
     running: int = 0
     awaiting: int = 0
-    #: The process whose handlers were at work at the last commit.
-    owner: str | None = None
+    held: int = 0
+    parked: int = 0
+    #: The engine that has it in hand, where it still holds its lease.
+    holder: str | None = None
 
     @property
     def key(self) -> ExecutionKey:
@@ -91,41 +101,39 @@ class ExecutionSummary(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def status(self) -> str:
-        """The state in a person's words, as far as it is in the store; what `Query` filters by."""
-        return derived_status(self.state, self.running, self.awaiting, self.wake_at)
+        """The state in a person's words, as far as it is in the row; what `Query` filters by."""
+        return status_in_hand(self)
 
     @property
     def shown(self) -> str:
         """The status as it is shown: see `shown_status`."""
-        return shown_status(self.state, self.running, self.awaiting, self.wake_at, self.owner)
+        return shown_status(self, self.holder)
 
 
-def derived_status(
-    state: ExecutionState, running: int, awaiting: int, wake_at: datetime | None
-) -> str:
-    """`running` (a step is being executed), `waiting` (for an outside answer), `sleeping` (for a
-    timer), or the final state."""
-    if state.is_final:
-        return str(state)
-    if running:
+def status_in_hand(of: Head | ExecutionSummary) -> str:
+    """`running` (a step is being executed, or about to be), `waiting` (for an answer from outside,
+    or a `retry_step`), `sleeping` (for a timer), or the final state."""
+    if of.state.is_final:
+        return str(of.state)
+    if of.running or of.held:
         return "running"
-    if awaiting:
+    if of.awaiting or of.parked:
         return "waiting"
-    return "sleeping" if wake_at is not None else "running"
+    return "sleeping" if of.wake_at is not None else "running"
 
 
-def shown_status(
-    state: ExecutionState,
-    running: int,
-    awaiting: int,
-    wake_at: datetime | None,
-    owner: str | None,
-) -> str:
-    """As `derived_status`, but `interrupted` where the process that was executing a step is gone.
-    Whether a process lives is not in the store, so nothing can be filtered by this."""
-    if running and not state.is_final and not is_alive(owner):
+def shown_status(of: Head | ExecutionSummary, holder: str | None) -> str:
+    """The same, but `interrupted` where something could go on and no living engine has it in hand."""
+    if holder is None and could_go_on(of, SystemClock().now()):
         return "interrupted"
-    return derived_status(state, running, awaiting, wake_at)
+    return status_in_hand(of)
+
+
+def could_go_on(of: Head | ExecutionSummary, now: datetime) -> bool:
+    """Is there anything to do at `now`, for whoever takes it in hand?"""
+    if of.state.is_final:
+        return False
+    return status_in_hand(of) == "running" or (of.wake_at is not None and of.wake_at <= now)
 
 
 class WaitingStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,6 +169,10 @@ class Reader(Protocol):
         """How many match, whatever `limit` and `offset` say."""
         ...
 
+    def step_counts(self, execution_ids: Sequence[str]) -> Mapping[str, tuple[int, int]]:
+        """By execution id: how many steps are over, and how many there are."""
+        ...
+
     def keys(
         self,
         *,
@@ -180,13 +192,87 @@ class Reader(Protocol):
         """Steps that wait for an answer, oldest first."""
         ...
 
+    def changed(self) -> bool:
+        """False where certainly nothing was written since the last time this was asked."""
+        ...
+
+
+class Signal(msgspec.Struct, frozen=True, kw_only=True):
+    """A command for an execution that another process has in hand."""
+
+    #: The store's number for it; 0: not sent yet.
+    id: int = 0
+    execution_id: str
+    key: ExecutionKey
+    #: What kind of command, and the command itself; the store looks into neither.
+    kind: str
+    payload: Json
+    step: str | None = None
+    action: str | None = None
+    #: Who gave it, in words.
+    sender: str | None = None
+    sent_at: datetime
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """What became of a signal: applied, or refused because of `refusal`."""
+
+    signal: int
+    refusal: Json | None = None
+
+
+class Peers(Protocol):
+    """What the processes that share a store tell each other through it.
+
+    An engine that has executions in hand holds a lease (`wfe.store.owners`); commands for them that
+    are given elsewhere reach it as signals. A signal is settled once, with the commit of its effect.
+    """
+
+    async def hold(self, owner: str) -> None:
+        """Take out a lease, which is renewed until `release`; idempotent."""
+        ...
+
+    async def release(self, owner: str) -> None:
+        """Give it up: whatever is in this name is in nobody's hand; idempotent."""
+        ...
+
+    async def send(self, signal: Signal) -> int:
+        """Keep a signal; its number."""
+        ...
+
+    async def pending_of(self, execution_id: str) -> Sequence[Signal]:
+        """The signals for an execution that are not settled, in order."""
+        ...
+
+    async def pending_for(self, owner: str) -> Sequence[Signal]:
+        """The same for every execution that `owner` has in hand."""
+        ...
+
+    async def outcome(self, signal: int) -> Settled | None:
+        """What became of a signal; None: it is pending."""
+        ...
+
+    async def settle(self, settled: Sequence[Settled]) -> None:
+        """Keep what became of signals that changed nothing."""
+        ...
+
+    def watch(self, on_change: Callable[[StoreError | None], None]) -> None:
+        """Have `on_change` called on the running loop soon after another process may have written;
+        with an error, and for the last time, where the store is out of reach for good."""
+        ...
+
+    def unwatch(self) -> None:
+        """Do so no longer."""
+        ...
+
 
 class CheckpointStore(Protocol):
     """Where executions are kept. Used by one event loop at a time."""
 
     @property
-    def is_private(self) -> bool:
-        """No other process can reach it: what is not live here is not live at all."""
+    def peers(self) -> Peers | None:
+        """The other processes that share it; None where no other process can reach it. Only while
+        it is open."""
         ...
 
     async def open(self) -> None:
@@ -214,8 +300,16 @@ class CheckpointStore(Protocol):
         """
         ...
 
-    async def commit(self, execution: Execution, changes: Changes, *, lone: bool = False) -> None:
-        """Keep `changes`, which were computed from `execution` as it is (changes are not taken yet).
+    async def commit(
+        self,
+        execution: Execution,
+        changes: Changes,
+        *,
+        settled: Sequence[Settled] = (),
+        lone: bool = False,
+    ) -> None:
+        """Keep `changes`, which were computed from `execution` as it is (changes are not taken yet),
+        and what became of the signals that led to them.
 
         Raises:
             SkipExecutionError: the store holds another version; nothing was written.
@@ -231,8 +325,16 @@ class CheckpointStore(Protocol):
         """Unfinished executions whose `wake_at` has come, the longest overdue first."""
         ...
 
-    async def delete(self, key: ExecutionKey, run_id: str) -> bool:
-        """Forget a run with all that belongs to it; False where there is none."""
+    async def interrupted(self, now: datetime, *, limit: int = 100) -> Sequence[ExecutionKey]:
+        """Unfinished executions that could go on (a step was being executed, or is held back; or
+        `wake_at` has come) and that no living engine has in hand; the oldest first."""
+        ...
+
+    async def delete(
+        self, key: ExecutionKey, run_id: str, *, settled: Sequence[Settled] = ()
+    ) -> bool:
+        """Forget a run with all that belongs to it, and keep what became of the signals that led to
+        that; False where there is no such run."""
         ...
 
     async def delete_children(self, root: ExecutionKey) -> int:
@@ -243,10 +345,6 @@ class CheckpointStore(Protocol):
     async def delete_expired(self, now: datetime) -> int:
         """Forget final runs whose `retention_time` has passed since they ended; says how many.
         Never an unfinished one, never one without a retention time."""
-        ...
-
-    async def changed(self) -> bool:
-        """True where another process has written since the last time this was asked."""
         ...
 
     @property
@@ -261,7 +359,11 @@ __all__ = [
     "ExecutionSummary",
     "Query",
     "Reader",
+    "Peers",
+    "Settled",
+    "Signal",
     "WaitingStep",
-    "derived_status",
+    "could_go_on",
     "shown_status",
+    "status_in_hand",
 ]

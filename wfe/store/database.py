@@ -11,15 +11,16 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Literal
 
 from wfe.clock import SystemClock
-from wfe.errors import StoreUnusable
-from wfe.store import trouble
-from wfe.store.connection import Connection
-from wfe.store.migrations import MIGRATIONS, check_not_newer, migrate, schema_version
+from wfe.errors import SchemaTooOld, StoreUnusable
+from wfe.store import private, trouble
+from wfe.store.connection import FROZEN, READING, Connection, needs_frozen
+from wfe.store.migrations import MIGRATIONS, Migrated, check_not_newer, migrate, schema_version
 
 if TYPE_CHECKING:
     from wfe.store.reader import SQLiteReader
@@ -57,6 +58,26 @@ def open_for_writing(
         SchemaTooNew: a newer version wrote it. Nothing is changed.
         StoreBusy: locked for longer than `busy_timeout` seconds, or no space left.
     """
+    connection, _ = _open_up_to_date(path, synchronous, busy_timeout)
+    return connection
+
+
+def upgrade(path: Path, *, busy_timeout: float = BUSY_TIMEOUT) -> Migrated:
+    """Bring the database `path` (absolute), which is there, to the newest schema.
+
+    Raises:
+        StoreUnusable, SchemaTooNew, StoreBusy: as `open_for_writing`.
+    """
+    if not path.exists():
+        raise trouble.missing(path)
+    connection, migrated = _open_up_to_date(path, "full", busy_timeout)
+    connection.close()
+    return migrated
+
+
+def _open_up_to_date(
+    path: Path, synchronous: Synchronous, busy_timeout: float
+) -> tuple[Connection, Migrated]:
     pragmas = {
         "synchronous": synchronous.upper(),
         "foreign_keys": "ON",
@@ -71,15 +92,17 @@ def open_for_writing(
         try:
             check_not_newer(schema_version(connection), path)  # before anything is changed
             _use_write_ahead_log(connection, busy_timeout)
-            migrate(connection, now=SystemClock().now())
+            migrated = migrate(connection, now=SystemClock().now())
         except BaseException:
             connection.close()
             raise
-        return connection
+        return connection, migrated
 
 
-def open_for_reading(path: Path, *, busy_timeout: float = BUSY_TIMEOUT) -> Connection:
-    """A connection that cannot write.
+def open_for_reading(
+    path: Path, *, busy_timeout: float = BUSY_TIMEOUT, any_schema: bool = False
+) -> Connection:
+    """A connection that cannot write. `any_schema`: whoever asks goes by the version it finds.
 
     Raises:
         StoreUnusable: there is no such database, it is not ours, of an older schema, or damaged.
@@ -91,28 +114,19 @@ def open_for_reading(path: Path, *, busy_timeout: float = BUSY_TIMEOUT) -> Conne
             raise trouble.missing(path)
         _refuse_what_is_no_database(path)
         try:
-            return _reading(path, "mode=ro", busy_timeout)
+            return _reading(path, READING, busy_timeout, any_schema)
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in (
-                sqlite3.SQLITE_READONLY,
-                sqlite3.SQLITE_CANTOPEN,
-            ):
+            if not needs_frozen(error, path):
                 raise
-        # Even a reader of a write-ahead log needs the -shm file beside it, and here it may neither
-        # use nor make one. Without a log nobody writes: read the file as one that never changes.
-        log = path.with_name(f"{path.name}-wal")
-        if log.exists() and log.stat().st_size > 0:
-            raise StoreUnusable(
-                f"The newest commits of {path} are in {log.name}, which cannot be read here.",
-                hint="Copy both files into a folder of yours and read them there.",
-            )
-        return _reading(path, "mode=ro&immutable=1", busy_timeout)
+        return _reading(path, FROZEN, busy_timeout, any_schema)
 
 
-def _reading(path: Path, mode: str, busy_timeout: float) -> Connection:
+def _reading(path: Path, mode: str, busy_timeout: float, any_schema: bool) -> Connection:
     connection = Connection(path, mode=mode, busy_timeout=busy_timeout, pragmas={})
     try:
-        _check_current(schema_version(connection), path)
+        version = schema_version(connection)
+        if not any_schema:
+            _check_current(version, path)
     except BaseException:
         connection.close()
         raise
@@ -134,8 +148,7 @@ def open_reader(
 def _make_file(path: Path) -> None:
     """Make the file, empty, and its folder, where they are missing."""
     try:
-        path.parent.mkdir(mode=0o700)
-        path.parent.chmod(0o700)  # a umask may take from the mode above; this it does not
+        private.make_folder(path.parent)
     except FileExistsError:
         pass
     except FileNotFoundError:
@@ -143,11 +156,8 @@ def _make_file(path: Path) -> None:
             f"There is no folder {path.parent.parent} to keep the database {path} in.",
             hint="Make the folder, or name another file with --db PATH.",
         ) from None
-    try:
-        path.touch(mode=0o600, exist_ok=False)
-        path.chmod(0o600)
-    except FileExistsError:
-        pass
+    with suppress(FileExistsError):
+        private.make_file(path)
 
 
 def _check_writable(path: Path) -> None:
@@ -213,7 +223,7 @@ def _check_current(version: int, path: Path) -> None:
             f"{path} is empty.", hint="The first `wfe run` fills it; name another with --db PATH."
         )
     if version < MIGRATIONS[-1].version:
-        raise StoreUnusable(
+        raise SchemaTooOld(
             f"The database {path} has the older schema {version}.",
             hint="Bring it up to date with: wfe db migrate",
         )

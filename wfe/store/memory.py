@@ -7,14 +7,27 @@ whatever else is kept; `due` and `delete_expired` look only at what has come due
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 
 from wfe.errors import SkipExecutionError, UsageError
-from wfe.model import Changes, Execution, ExecutionKey, ExecutionState, Head, TimelineEvent
-from wfe.store.contract import ExecutionSummary, Query, Reader, WaitingStep
-from wfe.store.filters import arranged, holds, plan
+from wfe.model import (
+    Changes,
+    Execution,
+    ExecutionKey,
+    ExecutionState,
+    Head,
+    StepState,
+    TimelineEvent,
+)
+from wfe.store import owners
+from wfe.store.conditions import holds
+from wfe.store.contract import ExecutionSummary, Query, Reader, Settled, WaitingStep, could_go_on
+from wfe.store.filters import Plan, arranged, plan
 from wfe.store.moments import expires_at, to_micros, to_micros_or_none
+
+_NOT_OVER = (StepState.NOT_STARTED, StepState.INVOKING)
 
 
 class _Run:
@@ -34,7 +47,12 @@ class _Run:
     def copy(self) -> Execution:
         kept = self.execution
         return Execution(
-            kept.flow, kept.head, input=kept.input, steps=kept.steps.values(), result=kept.result
+            kept.flow,
+            kept.head,
+            input=kept.input,
+            steps=kept.steps.values(),
+            result=kept.result,
+            holder=_holder(kept.head),
         )
 
 
@@ -77,7 +95,7 @@ class _Deadlines:
 class MemoryStore:
     """The CheckpointStore that ends with its process."""
 
-    is_private = True
+    peers = None
 
     def __init__(self) -> None:
         #: By key, in the order in which the runs began.
@@ -120,7 +138,14 @@ class MemoryStore:
         self._take(run, changes)
         return True
 
-    async def commit(self, execution: Execution, changes: Changes, *, lone: bool = False) -> None:
+    async def commit(
+        self,
+        execution: Execution,
+        changes: Changes,
+        *,
+        settled: Sequence[Settled] = (),
+        lone: bool = False,
+    ) -> None:
         run = self._by_id.get(changes.head.execution_id)
         if run is None or run.head.version != execution.head.version:
             raise SkipExecutionError
@@ -154,7 +179,17 @@ class MemoryStore:
     async def due(self, now: datetime, *, limit: int = 100) -> Sequence[ExecutionKey]:
         return [run.head.key for run in self._wakes.until(to_micros(now), limit)]
 
-    async def delete(self, key: ExecutionKey, run_id: str) -> bool:
+    async def interrupted(self, now: datetime, *, limit: int = 100) -> Sequence[ExecutionKey]:
+        found = (
+            run.head.key
+            for run in self._unfinished.values()
+            if could_go_on(run.head, now) and _holder(run.head) is None
+        )
+        return list(islice(found, limit))
+
+    async def delete(
+        self, key: ExecutionKey, run_id: str, *, settled: Sequence[Settled] = ()
+    ) -> bool:
         run = self._runs.get(key, {}).get(run_id)
         if run is None:
             return False
@@ -191,9 +226,6 @@ class MemoryStore:
         self._wakes.put(run, None)
         self._expiries.put(run, None)
 
-    async def changed(self) -> bool:
-        return False
-
 
 class MemoryReader:
     """The Reader of a MemoryStore."""
@@ -211,15 +243,21 @@ class MemoryReader:
 
     def list(self, query: Query) -> Sequence[ExecutionSummary]:
         asked = plan(query)
-        return arranged((s for s in self._summaries() if holds(asked.condition, s)), asked)
+        return arranged(self._meeting(asked), asked)
 
     def count(self, query: Query) -> int:
-        condition = plan(query).condition
-        return sum(holds(condition, summary) for summary in self._summaries())
+        return sum(1 for _ in self._meeting(plan(query)))
 
-    def _summaries(self) -> Iterator[ExecutionSummary]:
+    def _meeting(self, asked: Plan) -> Iterator[ExecutionSummary]:
         # A copy: a query may run in a thread while the loop goes on.
-        return (_summary(run.head) for run in list(self._by_id.values()))
+        for run in list(self._by_id.values()):
+            summary = _summary(run.head)
+            if holds(asked.condition, summary, run.execution):
+                yield summary
+
+    def step_counts(self, execution_ids: Sequence[str]) -> Mapping[str, tuple[int, int]]:
+        found = (self._by_id.get(each) for each in execution_ids)
+        return {run.head.execution_id: _step_counts(run.execution) for run in found if run}
 
     def keys(
         self,
@@ -244,6 +282,9 @@ class MemoryReader:
     def timeline(self, execution_id: str) -> Sequence[TimelineEvent]:
         run = self._by_id.get(execution_id)
         return [] if run is None else list(run.events)
+
+    def changed(self) -> bool:
+        return True
 
     def steps_waiting(self, *, limit: int | None = None) -> Sequence[WaitingStep]:
         waiting = [
@@ -270,6 +311,15 @@ class MemoryReader:
         ]
 
 
+def _holder(head: Head) -> str | None:
+    return head.owner if head.owner is not None and owners.is_there(head.owner) else None
+
+
+def _step_counts(execution: Execution) -> tuple[int, int]:
+    over = sum(record.invoke not in _NOT_OVER for record in list(execution.steps.values()))
+    return over, len(execution.flow.steps)
+
+
 def _none_first(moment: int | None) -> tuple[bool, int]:
     """Sorts as SQLite does: what has no moment comes before everything."""
     return moment is not None, moment or 0
@@ -290,5 +340,7 @@ def _summary(head: Head) -> ExecutionSummary:
         parent_step_idempotency_key=head.parent_step_idempotency_key,
         running=head.running,
         awaiting=head.awaiting,
-        owner=head.owner,
+        held=head.held,
+        parked=head.parked,
+        holder=_holder(head),
     )

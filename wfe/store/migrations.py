@@ -12,9 +12,7 @@ have migrated it in between, and gets its name when it is complete.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +20,7 @@ from typing import NamedTuple
 from peewee import fn
 
 from wfe.errors import SchemaTooNew, StoreUnusable
+from wfe.store import backup, private, search_schema
 from wfe.store.connection import Connection
 from wfe.store.tables import SchemaVersion, WorkflowExecution
 
@@ -187,7 +186,47 @@ _CREATE = (
     """,
 )
 
-MIGRATIONS: tuple[Migration, ...] = (Migration(1, "executions", _CREATE),)
+_PROCESSES = (
+    """
+    CREATE TABLE owner (
+        id TEXT NOT NULL PRIMARY KEY,
+        since INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL,
+        beats_until REAL NOT NULL
+    ) WITHOUT ROWID
+    """,
+    # Numbers are never used again: who waits for the outcome of one must not find another's.
+    """
+    CREATE TABLE signal (
+        id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+        execution_id TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        step TEXT,
+        action TEXT,
+        payload TEXT NOT NULL,
+        sender TEXT,
+        sent_at INTEGER NOT NULL,
+        state TEXT NOT NULL,
+        outcome TEXT,
+        settled_at INTEGER
+    )
+    """,
+    "CREATE INDEX signal_pending ON signal (execution_id) WHERE state = 'pending'",
+    "CREATE INDEX signal_execution ON signal (execution_id)",
+    "ALTER TABLE workflow_execution ADD COLUMN held INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE workflow_execution ADD COLUMN parked INTEGER NOT NULL DEFAULT 0",
+    """
+    UPDATE workflow_execution
+    SET owner = json_extract(execution, '$.owner'), execution = json_remove(execution, '$.owner')
+    WHERE json_extract(execution, '$.owner') IS NOT NULL
+    """,
+)
+
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(1, "executions", _CREATE),
+    Migration(2, "leases and signals", _PROCESSES),
+    Migration(3, "search", search_schema.STATEMENTS),
+)
 
 
 def schema_version(connection: Connection) -> int:
@@ -220,9 +259,19 @@ def check_not_newer(version: int, path: Path, migrations: Sequence[Migration] = 
         )
 
 
+class Migrated(NamedTuple):
+    """What bringing a file up to date came to."""
+
+    #: The version it had; 0: it was empty.
+    before: int
+    after: int
+    #: The copy of the file as it was; None: nothing was due, or there was nothing to lose.
+    backup: Path | None
+
+
 def migrate(
     connection: Connection, *, now: datetime, migrations: Sequence[Migration] = MIGRATIONS
-) -> None:
+) -> Migrated:
     """Apply what is missing, one transaction each. Costs one query where nothing is.
 
     Several processes may do this at once: each looks again under the write lock.
@@ -231,19 +280,20 @@ def migrate(
         StoreUnusable: the file is another program's.
         SchemaTooNew: a newer version wrote it. In both cases nothing is changed.
     """
-    backed_up = False
+    backed_up: Path | None = None
+    first: int | None = None
     while True:
         version = schema_version(connection)
+        first = version if first is None else first
         check_not_newer(version, connection.path, migrations)
         due = [migration for migration in migrations if migration.version > version]
         if not due:
-            return
+            return Migrated(first, version, backed_up)
         with connection.transaction():
             if schema_version(connection) != version:
                 continue
-            if not backed_up and version > 0 and _has_rows(connection):
-                _back_up(connection.path, version)
-                backed_up = True
+            if backed_up is None and version > 0 and _has_rows(connection):
+                backed_up = _back_up(connection.path, version)
             _apply(connection, due[0], now)
 
 
@@ -261,17 +311,16 @@ def _apply(connection: Connection, migration: Migration, now: datetime) -> None:
     connection.run(SchemaVersion.insert(record))
 
 
-def _back_up(path: Path, version: int) -> None:
-    """Copy the file, with what its -wal holds, through a connection of its own."""
+def _back_up(path: Path, version: int) -> Path:
+    """A copy of the file as it is; what an earlier attempt left is replaced."""
     target = path.with_name(f"{path.name}.backup-v{version}")
     part = target.with_name(f"{target.name}.part")
     part.unlink(missing_ok=True)
-    part.touch(mode=0o600, exist_ok=False)
     try:
-        part.chmod(0o600)  # a umask may take from the mode above; this it does not
-        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(part)) as copy:
-            source.backup(copy)
+        private.make_file(part)
+        backup.copy_into(part, path)
+        backup.publish(part, target)
     except BaseException:
-        part.unlink()
+        part.unlink(missing_ok=True)
         raise
-    part.replace(target)
+    return target

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
 import msgspec
-from peewee import SQL, fn
+from peewee import JOIN, SQL, fn
 
+from wfe.clock import SystemClock
 from wfe.errors import UsageError
 from wfe.model import (
     Action,
@@ -31,13 +32,19 @@ from wfe.model import (
     StepStatus,
     TimelineEvent,
 )
-from wfe.store import rows, selection
+from wfe.store import owners, rows, search_blocks, selection, signals
 from wfe.store.connection import Connection
 from wfe.store.contract import ExecutionSummary, Query, WaitingStep
-from wfe.store.filters import plan
+from wfe.store.filters import Plan, plan
 from wfe.store.moments import from_micros, from_micros_or_none, to_micros
-from wfe.store.tables import UNFINISHED, ExecutionEvent, ExecutionStep, WorkflowExecution
-from wfe.store.trouble import translated
+from wfe.store.tables import (
+    UNFINISHED,
+    ExecutionEvent,
+    ExecutionStep,
+    Owner,
+    WorkflowExecution,
+)
+from wfe.store.trouble import gone, translated
 
 #: Values of up to so many characters in all come in one row; SQLite limits a text to 1 GB.
 _ONE_ROW = 16_000_000
@@ -46,7 +53,8 @@ _FLOWS_KEPT = 128
 
 _LOAD = f"""
 SELECT {", ".join(f"e.{column}" for column in rows.HEAD_COLUMNS)},
-       p.input, p.result, e.flow, d.flow,
+       o.expires_at, o.beats_until,
+       EXISTS (SELECT 1 FROM signal WHERE execution_id = e.id AND state = 'pending'), p.input, p.result, e.flow, d.flow,
        CASE WHEN (SELECT total(length(output)) + total(length(compensate_with))
                   FROM execution_step WHERE execution_id = e.id) <= {_ONE_ROW}
             THEN (SELECT json_group_array({rows.STEP_AS_JSON})
@@ -55,6 +63,7 @@ SELECT {", ".join(f"e.{column}" for column in rows.HEAD_COLUMNS)},
 FROM workflow_execution e
 JOIN definition d ON d.digest = e.flow
 LEFT JOIN execution_payload p ON p.execution_id = e.id
+LEFT JOIN owner o ON o.id = e.owner
 WHERE e.workflow_id = ? AND e.transaction_id = ? AND e.deleted_at IS NULL
 """
 
@@ -70,6 +79,21 @@ FROM (SELECT workflow_id, transaction_id FROM workflow_execution
       ORDER BY wake_at, serial LIMIT ?)
 """
 
+_STEPS_OVER = """
+SELECT json_group_array(json_array(e.id, e.flow, (
+    SELECT count(*) FROM execution_step
+    WHERE execution_id = e.id AND invoke NOT IN ('not_started', 'invoking')
+)))
+FROM workflow_execution e
+WHERE e.id IN (SELECT value FROM json_each(?)) AND e.deleted_at IS NULL
+"""
+
+_STEPS_IN_ALL = """
+SELECT json_group_object(digest, (SELECT count(*) FROM json_each(flow, '$.steps')))
+FROM definition WHERE digest IN (SELECT value FROM json_each(?))
+"""
+
+_decode_steps_over = msgspec.json.Decoder(list[tuple[str, str, int]]).decode
 _decode_keys = msgspec.json.Decoder(list[tuple[str, str]]).decode
 
 _row = WorkflowExecution
@@ -88,7 +112,11 @@ _SUMMARY = (
     _row.parent_step_idempotency_key,
     _row.running,
     _row.awaiting,
-    fn.json_extract(_row.execution, "$.owner"),
+    _row.held,
+    _row.parked,
+    _row.owner,
+    Owner.expires_at,
+    Owner.beats_until,
 )
 
 
@@ -102,6 +130,9 @@ class SQLiteReader:
         self._connection = connection
         self._lock = threading.Lock()
         self._flows: dict[str, Flow] = {}
+        #: The file itself, and what `changed` has seen of it.
+        self._file = connection.path.stat().st_ino
+        self._seen = -1
         selection.prepare(connection)
 
     def __enter__(self) -> Self:
@@ -119,6 +150,24 @@ class SQLiteReader:
         with self._lock:
             self._connection.close()
 
+    def changed(self) -> bool:
+        """True at the first question, and then where somebody has written since the last one.
+
+        Raises:
+            StoreUnusable: the file was deleted, or another one is in its place.
+        """
+        with self._reading() as connection:
+            if not self._is_in_place():
+                raise gone(connection.path)
+            seen, self._seen = self._seen, connection.pragma("data_version")
+        return seen != self._seen
+
+    def _is_in_place(self) -> bool:
+        try:
+            return self._connection.path.stat().st_ino == self._file
+        except FileNotFoundError:
+            return False
+
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         with self._lock, translated(self._connection.path):
@@ -132,11 +181,14 @@ class SQLiteReader:
         if found is None:
             return None
         row, steps = found
-        *head, given, result, digest, text, _ = row
+        *columns, expires_at, beats_until, has_signals, given, result, digest, text, _ = row
         flow = self._flow(digest, text)
+        head = rows.head_of(tuple(columns))
         return Execution(
             flow,
-            rows.head_of(tuple(head)),
+            head,
+            holder=_holder(head.owner, expires_at, beats_until),
+            has_signals=bool(has_signals),
             input=rows.json_of(given),
             steps=_as_begun(steps, flow),
             result=rows.json_of(result),
@@ -164,14 +216,27 @@ class SQLiteReader:
     # --- many ---
 
     def list(self, query: Query) -> Sequence[ExecutionSummary]:
-        wanted = selection.selected(WorkflowExecution.select(*_SUMMARY), plan(query))
-        with self._reading() as connection:
+        asked = plan(query)
+        with self._reading() as connection, _one_state(connection.raw):
+            wanted = selection.selected(_summaries(), asked, _view(connection, asked))
             return [_summary(row) for row in connection.run(wanted)]
 
     def count(self, query: Query) -> int:
-        wanted = selection.counted(WorkflowExecution.select(fn.COUNT(1)), plan(query))
-        with self._reading() as connection:
+        asked = plan(query)
+        with self._reading() as connection, _one_state(connection.raw):
+            every = _row.select(fn.COUNT(1))
+            wanted = selection.counted(every, asked, _view(connection, asked))
             return int(connection.run(wanted).fetchone()[0])
+
+    def step_counts(self, execution_ids: Sequence[str]) -> Mapping[str, tuple[int, int]]:
+        ids = msgspec.json.encode(list(execution_ids)).decode()
+        with self._reading() as connection, _one_state(connection.raw):
+            (found,) = connection.raw.execute(_STEPS_OVER, (ids,)).fetchone()
+            over = _decode_steps_over(found)
+            flows = msgspec.json.encode(sorted({flow for _, flow, _ in over})).decode()
+            (found,) = connection.raw.execute(_STEPS_IN_ALL, (flows,)).fetchone()
+            in_all = msgspec.json.decode(found, type=dict[str, int])
+        return {execution_id: (count, in_all[flow]) for execution_id, flow, count in over}
 
     def keys(
         self,
@@ -232,6 +297,23 @@ class SQLiteReader:
             (found,) = connection.raw.execute(_DUE, (to_micros(now), limit)).fetchone()
             return [ExecutionKey(*key) for key in _decode_keys(found)]
 
+    def interrupted(self, now: datetime, limit: int) -> Sequence[ExecutionKey]:
+        """Unfinished executions that could go on and that no living engine has in hand."""
+        nothing_waits = (_row.awaiting == 0) & (_row.parked == 0) & _row.wake_at.is_null()
+        with self._reading() as connection:
+            query = (
+                _row.select(_row.workflow_id, _row.transaction_id)
+                .where(
+                    SQL(UNFINISHED),
+                    _row.deleted_at.is_null(),
+                    (_row.running > 0) | (_row.held > 0) | nothing_waits | (_row.wake_at <= now),
+                    _row.owner.is_null() | _row.owner.not_in(signals.holding(connection)),
+                )
+                .order_by(_row.created_at, _row.id)
+                .limit(limit)
+            )
+            return [ExecutionKey(*key) for key in connection.run(query)]
+
 
 def _found(
     connection: sqlite3.Connection, key: ExecutionKey, run_id: str | None
@@ -242,15 +324,23 @@ def _found(
         return None
     if row[-1] is not None:
         return row, rows.steps_of(row[-1])
-    connection.execute("BEGIN")  # two queries, one state of the database
-    try:
+    with _one_state(connection):
         row = _execution_row(connection, key, run_id)
         if row is None:
             return None
         steps = connection.execute(_STEPS_ONE_BY_ONE, (row[0],)).fetchall()
         return row, [rows.step_of(step) for (step,) in steps]
+
+
+@contextmanager
+def _one_state(connection: sqlite3.Connection) -> Iterator[None]:
+    """Several questions to one state of the database."""
+    connection.execute("BEGIN")
+    try:
+        yield
     finally:
-        connection.execute("COMMIT")
+        if connection.in_transaction:  # some errors have ended it
+            connection.execute("COMMIT")
 
 
 def _as_begun(steps: list[StepRecord], flow: Flow) -> list[StepRecord]:
@@ -267,10 +357,29 @@ def _execution_row(connection: sqlite3.Connection, key: ExecutionKey, run_id: st
     return connection.execute(_LOAD_RUN, (*names, run_id)).fetchone()
 
 
+def _view(connection: Connection, asked: Plan) -> selection.View:
+    return selection.View(
+        now=SystemClock().now(),
+        holders=signals.holding(connection) if selection.asks_who_holds(asked) else (),
+        candidates=search_blocks.candidates(connection.raw, asked.condition),
+    )
+
+
+def _summaries() -> Any:
+    return _row.select(*_SUMMARY).join(Owner, JOIN.LEFT_OUTER, on=(Owner.id == _row.owner))
+
+
+def _holder(owner: str | None, expires_at: int | None, beats_until: float | None) -> str | None:
+    """The owner, where the lease that came with it holds."""
+    if expires_at is None or beats_until is None:
+        return None
+    return owner if owners.holds(owner, owners.Lease(expires_at, beats_until)) else None
+
+
 def _summary(row: Any) -> ExecutionSummary:
-    execution_id, workflow, transaction, run, state, *moments, retention, parent = row[:-3]
+    execution_id, workflow, transaction, run, state, *moments, retention, parent = row[:-7]
     created, updated, ended, wake = moments
-    running, awaiting, owner = row[-3:]
+    running, awaiting, held, parked, *lease = row[-7:]
     return ExecutionSummary(
         execution_id=execution_id,
         workflow_id=workflow,
@@ -285,7 +394,9 @@ def _summary(row: Any) -> ExecutionSummary:
         parent_step_idempotency_key=parent,
         running=running,
         awaiting=awaiting,
-        owner=owner,
+        held=held,
+        parked=parked,
+        holder=_holder(*lease),
     )
 
 

@@ -57,6 +57,10 @@ HEAD_FIELDS = (
     "awaiting",
     "parent_step_idempotency_key",
     "root",
+    "owner",
+    "token",
+    "held",
+    "parked",
 )
 
 #: Fields of a step record that have a column.
@@ -107,7 +111,17 @@ StepRest, _step_rest = _rest(StepRecord, STEP_FIELDS)
 # --- heads ---------------------------------------------------------------------------------------
 
 #: Columns that a commit may write without touching an index: see `rests`.
-QUIET_COLUMNS = ("version", "flow", "updated_at", "running", "execution")
+QUIET_COLUMNS = (
+    "version",
+    "flow",
+    "updated_at",
+    "running",
+    "owner",
+    "token",
+    "held",
+    "parked",
+    "execution",
+)
 
 #: Columns that any commit may write: all but the four ids and what is not ours to write.
 MOVING_COLUMNS = (
@@ -153,6 +167,10 @@ def quiet_row(head: Head, flow: str) -> Row:
         flow,
         to_micros(head.updated_at),
         head.running,
+        head.owner,
+        head.token,
+        head.held,
+        head.parked,
         _encode(HeadRest(*_head_rest(head))).decode(),
     )
 
@@ -196,6 +214,7 @@ def head_of(row: Row) -> Head:
     values["recording"] = Recording(values["recording"])
     for name in ("created_at", "updated_at", "ended_at", "wake_at"):
         values[name] = from_micros_or_none(values[name])
+    values["token"] = values["token"] or 0
     rest = _decode_head_rest(row[len(HEAD_FIELDS)])
     return Head(**values, **msgspec.structs.asdict(rest))
 

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 from wfe.errors import StoreUnusable
 from wfe.model import Changes, Execution, ExecutionKey
 from wfe.store.commits import Commits
-from wfe.store.contract import Reader
+from wfe.store.contract import Peers, Reader, Settled
 from wfe.store.database import (
     BUSY_TIMEOUT,
     Synchronous,
@@ -27,6 +27,8 @@ from wfe.store.database import (
     open_for_reading,
     open_for_writing,
 )
+from wfe.store.heartbeat import Heartbeat
+from wfe.store.peers import SQLitePeers
 from wfe.store.reader import SQLiteReader
 from wfe.store.writer import Packer, Writer
 
@@ -42,6 +44,8 @@ class _Open(NamedTuple):
     writer: Writer
     commits: Commits
     reader: SQLiteReader
+    peers: SQLitePeers
+    heartbeat: Heartbeat
     writing: ThreadPoolExecutor
     reading: ThreadPoolExecutor
 
@@ -53,8 +57,6 @@ class SQLiteStore:
     process only, and is several times faster. `busy_timeout`: seconds that another process's lock is
     waited for before StoreBusy is raised.
     """
-
-    is_private = False
 
     def __init__(
         self,
@@ -86,6 +88,10 @@ class SQLiteStore:
     def _open_reader(self) -> SQLiteReader:
         return SQLiteReader(open_for_reading(self.path, busy_timeout=self._busy_timeout))
 
+    @property
+    def peers(self) -> Peers:
+        return self._opened().peers
+
     # --- opening and closing ---
 
     async def open(self) -> None:
@@ -102,7 +108,10 @@ class SQLiteStore:
                 writing.shutdown(wait=False)
                 reading.shutdown(wait=False)
                 raise
-            self._parts = _Open(writer, Commits(writer, writing), reader, writing, reading)
+            commits = Commits(writer, writing)
+            heartbeat = Heartbeat(self.path, self._busy_timeout)
+            peers = SQLitePeers(writer, commits, heartbeat)
+            self._parts = _Open(writer, commits, reader, peers, heartbeat, writing, reading)
 
     def _open_writer(self) -> Writer:
         connection = open_for_writing(
@@ -117,6 +126,7 @@ class SQLiteStore:
                 return
             await parts.commits.finish()
             loop = asyncio.get_running_loop()
+            await loop.run_in_executor(parts.writing, parts.heartbeat.stop)
             await loop.run_in_executor(parts.reading, self._close_readers, parts.reader)
             await parts.commits.run(parts.writer.close)
             parts.reading.shutdown()
@@ -140,13 +150,22 @@ class SQLiteStore:
         parcel = self._packer.insertion(execution, changes)
         return await self._opened().commits.put(parcel, lone=lone)
 
-    async def commit(self, execution: Execution, changes: Changes, *, lone: bool = False) -> None:
-        parcel = self._packer.update(execution, changes)
+    async def commit(
+        self,
+        execution: Execution,
+        changes: Changes,
+        *,
+        settled: Sequence[Settled] = (),
+        lone: bool = False,
+    ) -> None:
+        parcel = self._packer.update(execution, changes, settled)
         await self._opened().commits.put(parcel, lone=lone)
 
-    async def delete(self, key: ExecutionKey, run_id: str) -> bool:
+    async def delete(
+        self, key: ExecutionKey, run_id: str, *, settled: Sequence[Settled] = ()
+    ) -> bool:
         parts = self._opened()
-        return await parts.commits.run(lambda: parts.writer.delete(key, run_id))
+        return await parts.commits.run(lambda: parts.writer.delete(key, run_id, settled))
 
     async def delete_children(self, root: ExecutionKey) -> int:
         parts = self._opened()
@@ -164,10 +183,6 @@ class SQLiteStore:
             total += deleted
         return total
 
-    async def changed(self) -> bool:
-        parts = self._opened()
-        return await parts.commits.run(parts.writer.changed)
-
     # --- reading ---
 
     async def load(self, key: ExecutionKey, run_id: str | None = None) -> Execution | None:
@@ -177,6 +192,10 @@ class SQLiteStore:
     async def due(self, now: datetime, *, limit: int = 100) -> Sequence[ExecutionKey]:
         reader = self._opened().reader
         return await self._read(lambda: reader.due(now, limit))
+
+    async def interrupted(self, now: datetime, *, limit: int = 100) -> Sequence[ExecutionKey]:
+        reader = self._opened().reader
+        return await self._read(lambda: reader.interrupted(now, limit))
 
     async def _read(self, question: Callable[[], _T]) -> _T:
         loop = asyncio.get_running_loop()

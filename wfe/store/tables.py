@@ -16,8 +16,8 @@ In `workflow_execution`, `serial` counts rows in the order in which they came: t
 is the one with the highest, whatever the clock did in between. `definition` is the hash of the flow's
 shape; two flows of one shape may differ in options, so the row of `definition` is named by `flow`,
 the digest of the whole text. A flow is kept once and for good: one small row for each change of the
-workflow's code. `owner` and `token` are for leases, `deleted_at` for a soft delete; nothing sets them
-yet.
+workflow's code. `owner` names the engine that has the execution in hand, which counts as long as the
+lease in the table `owner` does. `deleted_at` is for a soft delete; nothing sets it yet.
 
 The models are bound to no database: a query is executed by the database it is handed to.
 """
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from peewee import AutoField, CompositeKey, FloatField, IntegerField, Model, TextField
+from peewee import AutoField, BlobField, CompositeKey, FloatField, IntegerField, Model, TextField
 
 from wfe.store.moments import to_micros_or_none
 
@@ -77,6 +77,8 @@ class WorkflowExecution(Table):
     owner = TextField(null=True)
     token = IntegerField(null=True)
     execution = TextField()
+    held = IntegerField()
+    parked = IntegerField()
 
 
 class ExecutionPayload(Table):
@@ -140,6 +142,40 @@ class ExecutionEvent(Table):
         without_rowid = True
 
 
+class Owner(Table):
+    """The lease of an engine: see `wfe.store.owners`."""
+
+    id = TextField(primary_key=True)
+    since = MomentField()
+    expires_at = MomentField()
+    #: In seconds of the monotonic clock of the engine's host, which is told apart by its boot.
+    beats_until = FloatField()
+
+
+class Signal(Table):
+    """A command for an execution that another process has in hand."""
+
+    id = AutoField()
+    execution_id = TextField()
+    kind = TextField()
+    step = TextField(null=True)
+    action = TextField(null=True)
+    payload = TextField()
+    sender = TextField(null=True)
+    sent_at = MomentField()
+    #: `pending`, `applied` or `refused`; the refusal is in `outcome`.
+    state = TextField()
+    outcome = TextField(null=True)
+    settled_at = MomentField(null=True)
+
+
+class SearchBlock(Table):
+    """The ids of up to 4096 executions: see `wfe.store.search_schema`."""
+
+    block = IntegerField(primary_key=True)
+    ids = BlobField()
+
+
 class SchemaVersion(Table):
     """The migrations that have been applied."""
 
@@ -154,6 +190,9 @@ ALL = (
     Definition,
     ExecutionStep,
     ExecutionEvent,
+    Owner,
+    Signal,
+    SearchBlock,
     SchemaVersion,
 )
 

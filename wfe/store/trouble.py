@@ -73,6 +73,15 @@ def missing(path: Path) -> StoreUnusable:
     )
 
 
+def identity(path: Path) -> tuple[int, int] | None:
+    """Tells a file from another one that has taken its name; None: there is none."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
     """Raises StoreBusy or StoreUnusable for whatever goes wrong with the database inside."""

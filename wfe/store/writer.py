@@ -8,22 +8,25 @@ that one was stale does the group start again, and looks first which ones.
 
 from __future__ import annotations
 
-import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from peewee import SQL, fn
 
+from wfe.clock import SystemClock
 from wfe.errors import SkipExecutionError
 from wfe.model import Changes, Execution, ExecutionKey, ExecutionState, Flow, Head
-from wfe.store import rows, trouble
+from wfe.store import rows, signals, trouble
 from wfe.store import statements as sql
 from wfe.store.connection import Connection
+from wfe.store.contract import Settled
 from wfe.store.moments import to_micros
 from wfe.store.tables import FINISHED, WorkflowExecution
+
+_T = TypeVar("_T")
 
 #: True: kept. False: not inserted, because the key or the run is taken. An exception: not kept.
 Outcome = bool | BaseException
@@ -56,6 +59,7 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     result: str | None = None
     steps: list[rows.Row]
     events: list[rows.Row]
+    settled: Sequence[Settled] = ()
 
     @property
     def execution_id(self) -> str:
@@ -88,7 +92,9 @@ class Packer:
             events=rows.event_rows(head, changes.events),
         )
 
-    def update(self, execution: Execution, changes: Changes) -> Parcel:
+    def update(
+        self, execution: Execution, changes: Changes, settled: Sequence[Settled] = ()
+    ) -> Parcel:
         """
         Raises:
             SkipExecutionError: a final run is rewritten, other than by a cancel that takes it back.
@@ -111,6 +117,7 @@ class Packer:
             result=rows.text(changes.result),
             steps=_steps(head, changes.steps),
             events=rows.event_rows(head, changes.events),
+            settled=settled,
         )
 
     def _definition(self, flow: Flow, head: Head) -> rows.Row:
@@ -136,10 +143,9 @@ class Writer:
         self._connection = connection
         self._path = connection.path
         self._busy_timeout = busy_timeout
-        self._file = _identity(self._path.stat())
+        self._file = trouble.identity(self._path)
         #: Digests of flows that the file has.
         self._definitions: set[str] = set()
-        self._data_version = self._connection.pragma("data_version")
 
     def close(self) -> None:
         self._connection.close()
@@ -233,20 +239,19 @@ class Writer:
         sql.PUT_RESULTS.run(connection, results)
         sql.PUT_STEPS.run(connection, [row for p in parcels for row in p.steps])
         sql.INSERT_EVENTS.run(connection, [row for p in parcels for row in p.events])
+        settled = [each for p in parcels for each in p.settled]
+        if settled:
+            signals.settle(self._connection, settled, SystemClock().now())
         return True
 
     def _check_in_place(self) -> None:
         """SQLite would go on writing into a deleted file, and nobody would ever read it again."""
-        try:
-            in_place = _identity(self._path.stat()) == self._file
-        except FileNotFoundError:
-            in_place = False
-        if not in_place:
+        if trouble.identity(self._path) != self._file:
             raise trouble.gone(self._path)
 
     # --- forgetting ---
 
-    def delete(self, key: ExecutionKey, run_id: str) -> bool:
+    def delete(self, key: ExecutionKey, run_id: str, settled: Sequence[Settled] = ()) -> bool:
         """Raises StoreBusy or StoreUnusable, like all that follow; nothing was deleted then."""
         row = WorkflowExecution
         return bool(
@@ -255,6 +260,7 @@ class Writer:
                 row.transaction_id == key.transaction_id,
                 row.run_id == run_id,
                 row.deleted_at.is_null(),
+                settled=settled,
             )
         )
 
@@ -276,30 +282,28 @@ class Writer:
         )
         return self._delete(row.serial.in_(expired))
 
-    def _delete(self, *conditions: Any) -> int:
+    def _delete(self, *conditions: Any, settled: Sequence[Settled] = ()) -> int:
+        def delete(connection: Connection) -> int:
+            if settled:
+                signals.settle(connection, settled, SystemClock().now())
+            return connection.run(WorkflowExecution.delete().where(*conditions)).rowcount
+
+        return self.transact(delete)
+
+    # --- others ---
+
+    def transact(self, change: Callable[[Connection], _T]) -> _T:
+        """Write whatever `change` writes, in one transaction."""
         with trouble.translated(self._path):
             self._connection.wait_for_locks(self._busy_timeout)
             with self._connection.transaction():
                 self._check_in_place()
-                return self._connection.run(WorkflowExecution.delete().where(*conditions)).rowcount
+                return change(self._connection)
 
-    # --- others ---
-
-    def changed(self) -> bool:
-        """Whether another connection has written since the last time this was asked.
-
-        SQLite's count leaves out what the asking connection has written itself; therefore this one is
-        asked, and not a connection that reads.
-        """
+    def ask(self, question: Callable[[Connection], _T]) -> _T:
+        """What this connection says now."""
         with trouble.translated(self._path):
-            version = self._connection.pragma("data_version")
-        changed = bool(version != self._data_version)
-        self._data_version = version
-        return changed
-
-
-def _identity(status: os.stat_result) -> tuple[int, int]:
-    return status.st_dev, status.st_ino
+            return question(self._connection)
 
 
 def _is_trouble(error: BaseException) -> bool:

@@ -20,7 +20,7 @@ import msgspec
 
 from wfe.authoring.responses import NOT_GIVEN
 from wfe.authoring.workflows import Workflow
-from wfe.errors import UsageError
+from wfe.errors import TransactionFinished, UsageError
 from wfe.model import FINAL_STATES, CommandResult, DomainEvent, ExecutionKey, Recording
 from wfe.runtime.engine import Engine
 from wfe.store import owners
@@ -205,11 +205,12 @@ def _unfinished(store: CheckpointStore) -> Sequence[ExecutionSummary]:
 async def _recover(engine: Engine, store: CheckpointStore) -> None:
     """Take up everything that the life before has left unfinished."""
     for found in _unfinished(store):
-        accepted(
-            await engine.resume(
-                found.workflow_id, found.transaction_id, until="stored", throw_on_error=False
-            )
+        taken = await engine.resume(
+            found.workflow_id, found.transaction_id, until="stored", throw_on_error=False
         )
+        # The parent that was taken up before it may have driven it to its end.
+        if not isinstance(taken.acknowledgement.reason, TransactionFinished):
+            accepted(taken)
 
 
 async def _bury(store: CrashingStore, clock: VirtualClock) -> datetime:

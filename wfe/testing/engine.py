@@ -217,7 +217,8 @@ class VirtualEngine:
         """The workflow, which the engine will find again, and whose events are heard."""
         known = registries.current()
         if isinstance(workflow, str):
-            workflow = known.get(workflow)
+            own = self._registry if workflow in self._registry.ids() else known
+            workflow = own.get(workflow)
         for name in known.resource_names():
             self._registry.add_resource(known.resource(name))
         for each in family(workflow):

@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from wfe.model import Changes, Event, Execution, ExecutionKey
-from wfe.store.contract import CheckpointStore, Reader
+from wfe.store.contract import CheckpointStore, Peers, Reader, Settled
 
 
 class Crash(SystemExit):
@@ -100,8 +100,8 @@ class CrashingStore:
         self.life = Life(at)
 
     @property
-    def is_private(self) -> bool:
-        return self._store.is_private
+    def peers(self) -> Peers | None:
+        return self._store.peers
 
     @property
     def reader(self) -> Reader:
@@ -122,9 +122,16 @@ class CrashingStore:
 
         return bool(await self.life.commit(write))
 
-    async def commit(self, execution: Execution, changes: Changes, *, lone: bool = False) -> None:
+    async def commit(
+        self,
+        execution: Execution,
+        changes: Changes,
+        *,
+        settled: Sequence[Settled] = (),
+        lone: bool = False,
+    ) -> None:
         async def write() -> None:
-            await self._store.commit(execution, changes, lone=lone)
+            await self._store.commit(execution, changes, settled=settled, lone=lone)
             self._note(changes)
 
         await self.life.commit(write)
@@ -146,8 +153,13 @@ class CrashingStore:
                 )
             )
 
-    async def delete(self, key: ExecutionKey, run_id: str) -> bool:
-        return bool(await self.life.commit(lambda: self._store.delete(key, run_id)))
+    async def delete(
+        self, key: ExecutionKey, run_id: str, *, settled: Sequence[Settled] = ()
+    ) -> bool:
+        async def write() -> bool:
+            return await self._store.delete(key, run_id, settled=settled)
+
+        return bool(await self.life.commit(write))
 
     async def delete_children(self, root: ExecutionKey) -> int:
         return int(await self.life.commit(lambda: self._store.delete_children(root)))
@@ -158,8 +170,9 @@ class CrashingStore:
     async def load(self, key: ExecutionKey, run_id: str | None = None) -> Execution | None:
         return await self._store.load(key, run_id)
 
+    async def interrupted(self, now: datetime, *, limit: int = 100) -> Sequence[ExecutionKey]:
+        return await self._store.interrupted(now, limit=limit)
+
     async def due(self, now: datetime, *, limit: int = 100) -> Sequence[ExecutionKey]:
         return await self._store.due(now, limit=limit)
 
-    async def changed(self) -> bool:
-        return await self._store.changed()

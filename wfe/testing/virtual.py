@@ -176,12 +176,22 @@ class VirtualClock:
     """The clock of a `VirtualLoop`, the running one where none is given: `Engine(clock=…)`."""
 
     def __init__(self, loop: VirtualLoop | None = None, *, start: datetime = EPOCH) -> None:
-        self._loop = loop
+        self._given = loop
+        self._seen = loop
         self._start = start
 
     @property
     def loop(self) -> VirtualLoop:
-        return self._loop or running_loop()
+        """The loop it was given; else the running one, or, in a thread of a `def` step, the one that
+        ran last."""
+        if self._given is None:
+            try:
+                self._seen = running_loop()
+            except RuntimeError:
+                if self._seen is None:
+                    raise
+        assert self._seen is not None
+        return self._seen
 
     def now(self) -> datetime:
         return self._start + timedelta(seconds=self.loop.time())

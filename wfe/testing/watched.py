@@ -76,6 +76,9 @@ class _WatchedNode(Node):
     ) -> Coroutine[Any, Any, tuple[tuple[Any, ...], dict[str, Any]]]:
         return self._arguments(context, values)
 
+    def arguments_at_hand(self, context: StepContext | None, values: Values) -> None:
+        return None
+
     async def _arguments(
         self, context: StepContext | None, values: Values
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -1,0 +1,131 @@
+"""What an execution that is not stored costs, counted instead of timed.
+
+`benchmarks/engine.py` measures time, which a busy machine distorts; the number of calls of functions
+of wfe, and of tasks, is the same at every run. Each limit is some 15 % above what is reached.
+
+A limit that a change exceeds is raised on purpose or not at all: run the benchmark before and after
+the change, raise the limit in the commit that makes the change, and say there what it buys. One
+that a change leaves far behind is lowered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import wfe
+from wfe import Engine, Workflow, parallel, step, workflow
+from wfe.authoring.registry import Registry
+
+#: Calls of a run without steps, of each step in sequence, and of each of many that run together.
+MOST_CALLS_PER_RUN = 128
+MOST_CALLS_PER_STEP = 75
+MOST_CALLS_PER_PARALLEL_STEP = 65
+
+_PACKAGE = str(Path(wfe.__file__).parent)
+
+
+@step
+async def same(value: Any) -> Any:
+    return value
+
+
+def sequence(length: int) -> Workflow[Any, Any]:
+    with Registry().scope():
+
+        @workflow(f"sequence-{length}")
+        def body(value: Any) -> Any:
+            for number in range(length):
+                value = same.config(name=f"step-{number}")(value)
+            return value
+
+    return body
+
+
+def side_by_side(width: int) -> Workflow[Any, Any]:
+    with Registry().scope():
+
+        @workflow(f"parallel-{width}")
+        def body(value: Any) -> Any:
+            return list(parallel([same.config(name=f"step-{n}")(value) for n in range(width)]))
+
+    return body
+
+
+class Cost:
+    """Counts calls of functions of wfe (a coroutine that goes on counts again), and new tasks."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.tasks = 0
+
+    def called(self, frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(_PACKAGE):
+            self.calls += 1
+
+    def new_task(
+        self, loop: asyncio.AbstractEventLoop, work: Any, /, **options: Any
+    ) -> asyncio.Task[Any]:
+        self.tasks += 1
+        return asyncio.Task(work, loop=loop, **options)
+
+
+def cost_of(flow: Workflow[Any, Any]) -> Cost:
+    """The cost of one run, after one that has warmed everything up."""
+
+    async def measured() -> Cost:
+        cost = Cost()
+        async with Engine() as engine:
+            await engine.run(flow, 1)
+            loop = asyncio.get_running_loop()
+            loop.set_task_factory(cost.new_task)
+            former = sys.getprofile()
+            sys.setprofile(cost.called)
+            try:
+                outcome = await engine.run(flow, 1)
+            finally:
+                sys.setprofile(former)
+                loop.set_task_factory(None)
+        assert outcome.acknowledgement.has_finished
+        return cost
+
+    return asyncio.run(measured())
+
+
+def per_step(make: Callable[[int], Workflow[Any, Any]]) -> float:
+    return (cost_of(make(60)).calls - cost_of(make(10)).calls) / 50
+
+
+def test_a_run_costs_few_calls_beside_those_of_its_steps() -> None:
+    assert cost_of(sequence(0)).calls <= MOST_CALLS_PER_RUN
+
+
+def test_five_steps_in_sequence_cost_few_calls() -> None:
+    most = MOST_CALLS_PER_RUN + 5 * MOST_CALLS_PER_STEP
+    assert cost_of(sequence(5)).calls <= most
+
+
+def test_a_step_more_costs_few_calls() -> None:
+    assert per_step(sequence) <= MOST_CALLS_PER_STEP
+
+
+def test_a_step_more_beside_others_costs_few_calls() -> None:
+    assert per_step(side_by_side) <= MOST_CALLS_PER_PARALLEL_STEP
+
+
+def test_a_step_costs_as_many_calls_in_a_long_flow_as_in_a_short_one() -> None:
+    short, long, longer = (cost_of(sequence(n)).calls for n in (50, 500, 950))
+    assert (longer - long) / 450 <= 1.02 * (long - short) / 450
+
+
+def test_steps_in_sequence_share_one_task() -> None:
+    assert cost_of(sequence(0)).tasks == cost_of(sequence(40)).tasks == 1
+
+
+def test_steps_that_run_together_have_a_task_each_and_share_the_rest() -> None:
+    # One that begins, one for each step, one that takes in what they came to.
+    assert cost_of(side_by_side(40)).tasks == 40 + 2

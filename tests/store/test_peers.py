@@ -1,0 +1,265 @@
+"""Processes that share a file: their leases, their signals, and word of what they write."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from tests.contract.support import NOW, begun, changed, keep, move, new, on_loop
+from tests.store.support import fill, locked
+from wfe.errors import SkipExecutionError, StoreError, StoreUnusable
+from wfe.model import Execution, ExecutionKey, ExecutionState
+from wfe.store import heartbeat, owners
+from wfe.store.contract import Query, Settled, Signal
+from wfe.store.sqlite import SQLiteStore
+
+KEY = ExecutionKey("order", "t1")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SQLiteStore:
+    return SQLiteStore(tmp_path / "wfe.db")
+
+
+@asynccontextmanager
+async def another(store: SQLiteStore) -> AsyncIterator[SQLiteStore]:
+    """A second store of the same file, as another process has it."""
+    other = SQLiteStore(store.path)
+    await other.open()
+    try:
+        yield other
+    finally:
+        await other.close()
+
+
+def signal(execution: Execution, kind: str = "cancel") -> Signal:
+    return Signal(
+        execution_id=execution.head.execution_id,
+        key=execution.head.key,
+        kind=kind,
+        payload=b'{"by":"kim"}',
+        sender="kim",
+        sent_at=NOW,
+    )
+
+
+def ask(store: SQLiteStore, question: str) -> list[tuple[object, ...]]:
+    with contextlib.closing(sqlite3.connect(store.path)) as connection:
+        return connection.execute(question).fetchall()
+
+
+# --- leases --------------------------------------------------------------------------------------
+
+
+@on_loop
+async def test_an_execution_is_in_the_hand_of_its_owner_while_the_lease_lasts(
+    store: SQLiteStore,
+) -> None:
+    me = owners.claim()
+    await store.peers.hold(me)
+    await keep(store, new(), owner=me, running=1)
+
+    async def seen() -> tuple[str | None, str]:
+        loaded = await store.load(KEY)
+        assert loaded is not None
+        (summary,) = store.reader.list(Query())
+        assert summary.holder == loaded.holder
+        return loaded.holder, summary.shown
+
+    assert await seen() == (me, "running")
+    assert await store.interrupted(NOW) == []
+    await store.peers.release(me)
+    assert await seen() == (None, "interrupted")
+    assert await store.interrupted(NOW) == [KEY]
+    await store.peers.hold(me)
+    assert await seen() == (me, "running")
+    owners.release(me)
+    assert await seen() == (None, "interrupted"), "its process has ended"
+
+
+@on_loop
+async def test_an_owner_without_a_lease_holds_nothing(store: SQLiteStore) -> None:
+    me = owners.claim()
+    await keep(store, new(), owner=me, running=1)
+    loaded = await store.load(KEY)
+    assert loaded is not None
+    assert loaded.head.owner == me
+    assert loaded.holder is None
+    owners.release(me)
+
+
+@on_loop
+async def test_leases_of_the_dead_are_cleared_away_by_the_next_who_takes_one_out(
+    store: SQLiteStore,
+) -> None:
+    dead, alive = owners.claim(), owners.claim()
+    async with another(store) as other:
+        await other.peers.hold(dead)
+        owners.release(dead)
+        await store.peers.hold(alive)
+        assert ask(store, "SELECT id FROM owner") == [(alive,)]
+    owners.release(alive)
+
+
+@on_loop
+async def test_a_lease_is_renewed_beside_a_loop_that_is_blocked(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "RENEWAL", 0.0)
+    monkeypatch.setattr(heartbeat, "INTERVAL", 0.001)
+    me = owners.claim()
+    await store.peers.hold(me)
+    (first,) = ask(store, "SELECT beats_until FROM owner")
+    while ask(store, "SELECT beats_until FROM owner") == [first]:
+        pass  # blocks the loop until the other thread has renewed it
+    owners.release(me)
+
+
+@on_loop
+async def test_a_lease_that_was_cleared_away_comes_back(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "RENEWAL", 0.0)
+    monkeypatch.setattr(heartbeat, "INTERVAL", 0.001)
+    me = owners.claim()
+    await store.peers.hold(me)
+    with contextlib.closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute("DELETE FROM owner")
+    while not ask(store, "SELECT id FROM owner"):
+        pass
+    owners.release(me)
+
+
+@on_loop
+async def test_a_closed_store_renews_nothing(store: SQLiteStore) -> None:
+    me = owners.claim()
+    await store.peers.hold(me)
+    await store.close()
+    await store.open()
+    assert ask(store, "SELECT count(*) FROM owner") == [(1,)], "giving it up is the engine's"
+    owners.release(me)
+
+
+# --- signals -------------------------------------------------------------------------------------
+
+
+@on_loop
+async def test_a_signal_reaches_whoever_has_the_execution_in_hand(store: SQLiteStore) -> None:
+    me = owners.claim()
+    execution = await keep(store, new(), owner=me, running=1)
+    await keep(store, new("t2"), owner="somebody", running=1)
+    async with another(store) as other:
+        number = await other.peers.send(signal(execution))
+        assert await other.peers.outcome(number) is None
+    (found,) = await store.peers.pending_for(me)
+    assert found == replace(signal(execution), id=number)
+    assert await store.peers.pending_of(execution.head.execution_id) == [found]
+    assert await store.peers.pending_for("somebody") == []
+    owners.release(me)
+
+
+@on_loop
+async def test_a_signal_is_settled_in_the_commit_of_its_effect(store: SQLiteStore) -> None:
+    execution = await keep(store, new(), running=1)
+    number = await store.peers.send(signal(execution))
+    changes = changed(execution, begun())
+    await store.commit(execution, changes, settled=[Settled(number)])
+    assert await store.peers.outcome(number) == Settled(number)
+    assert await store.peers.pending_of(execution.head.execution_id) == []
+
+
+@on_loop
+async def test_a_stale_commit_settles_nothing(store: SQLiteStore) -> None:
+    execution = await keep(store, new(), running=1)
+    number = await store.peers.send(signal(execution))
+    stale = await store.load(KEY)
+    assert stale is not None
+    await move(store, execution, begun())
+    with pytest.raises(SkipExecutionError):
+        await store.commit(stale, changed(stale, begun()), settled=[Settled(number)])
+    assert await store.peers.outcome(number) is None
+
+
+@on_loop
+async def test_a_refusal_is_kept_and_the_first_outcome_counts(store: SQLiteStore) -> None:
+    execution = await keep(store, new(), running=1)
+    number = await store.peers.send(signal(execution))
+    await store.peers.settle([Settled(number, b'{"type":"NotAllowed"}')])
+    await store.peers.settle([Settled(number)])
+    assert await store.peers.outcome(number) == Settled(number, b'{"type":"NotAllowed"}')
+
+
+@on_loop
+async def test_the_outcome_outlives_an_execution_that_is_not_kept(store: SQLiteStore) -> None:
+    execution = await keep(store, new(), running=1)
+    number = await store.peers.send(signal(execution))
+    assert await store.delete(KEY, "r1", settled=[Settled(number)])
+    assert await store.peers.outcome(number) == Settled(number)
+
+
+@on_loop
+async def test_signals_come_in_the_order_in_which_they_were_sent(store: SQLiteStore) -> None:
+    execution = await keep(store, new(), running=1)
+    numbers = [await store.peers.send(signal(execution, kind)) for kind in ("retry", "cancel")]
+    found = await store.peers.pending_of(execution.head.execution_id)
+    assert [each.id for each in found] == numbers
+    assert [each.kind for each in found] == ["retry", "cancel"]
+
+
+# --- word of what others write -------------------------------------------------------------------
+
+
+@on_loop
+async def test_who_watches_is_told_of_a_write_of_another_process(store: SQLiteStore) -> None:
+    told: asyncio.Queue[StoreError | None] = asyncio.Queue()
+    store.peers.watch(told.put_nowait)
+    await told.get()  # the first look
+    fill(store.path, "from-outside")
+    assert await told.get() is None
+
+
+@on_loop
+async def test_who_watches_is_told_that_the_file_is_gone(store: SQLiteStore) -> None:
+    told: asyncio.Queue[StoreError | None] = asyncio.Queue()
+    store.peers.watch(told.put_nowait)
+    store.path.unlink()
+    while (error := await told.get()) is None:
+        pass
+    assert isinstance(error, StoreUnusable)
+    assert "deleted" in error.message
+
+
+@on_loop
+async def test_a_lock_that_others_hold_is_waited_for(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "RENEWAL", 0.0)
+    monkeypatch.setattr(heartbeat, "INTERVAL", 0.001)
+    impatient = SQLiteStore(store.path, busy_timeout=0)
+    await impatient.open()
+    me = owners.claim()
+    await impatient.peers.hold(me)
+    with locked(store.path):
+        (before,) = ask(store, "SELECT beats_until FROM owner")
+        told: asyncio.Queue[StoreError | None] = asyncio.Queue()
+        impatient.peers.watch(told.put_nowait)
+    while ask(store, "SELECT beats_until FROM owner") == [before]:
+        await asyncio.sleep(0)
+    assert all(error is None for error in (told.get_nowait() for _ in range(told.qsize())))
+    await impatient.close()
+    owners.release(me)
+
+
+@on_loop
+async def test_a_store_that_nobody_watches_has_no_further_thread(store: SQLiteStore) -> None:
+    execution = await keep(store, new())
+    await move(store, execution, state=ExecutionState.INVOKING)
+    assert "wfe-store-beat" not in {thread.name for thread in threading.enumerate()}

@@ -1,0 +1,118 @@
+"""The heartbeat: one thread of an open store, which renews leases and notices what others write.
+
+It has a connection of its own, so that neither a step that blocks the event loop nor a long commit
+makes it miss a beat. It asks SQLite twenty times a second whether the file has changed, which costs
+microseconds, and wakes the loop only where it has. A process that needs neither has no such thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from wfe.clock import monotonic
+from wfe.errors import StoreBusy, StoreError
+from wfe.store import signals, trouble
+from wfe.store.connection import Connection
+from wfe.store.owners import RENEWAL
+
+logger = logging.getLogger("wfe")
+
+#: Seconds between two beats.
+INTERVAL = 0.05
+
+#: Called on the event loop: others may have written; or the database is out of reach for good.
+OnChange = Callable[[StoreError | None], None]
+
+
+class Heartbeat:
+    """Begins with the first lease or watcher, and beats until it is stopped."""
+
+    def __init__(self, path: Path, busy_timeout: float) -> None:
+        self._path = path
+        self._file = trouble.identity(path)
+        self._busy_timeout = busy_timeout
+        self._holding: set[str] = set()
+        #: The version of the file that the watcher knows of.
+        self._seen = -1
+        self._watcher: tuple[asyncio.AbstractEventLoop, OnChange] | None = None
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def hold(self, owner: str) -> None:
+        """Renew this lease, which has just been taken out."""
+        self._holding.add(owner)
+        self._begin()
+
+    def drop(self, owner: str) -> None:
+        """Renew it no longer."""
+        self._holding.discard(owner)
+
+    def watch(self, on_change: OnChange) -> None:
+        """Call `on_change` on the running loop, once soon and whenever others may have written."""
+        self._watcher = (asyncio.get_running_loop(), on_change)
+        self._seen = -1
+        self._begin()
+
+    def unwatch(self) -> None:
+        self._watcher = None
+
+    def stop(self) -> None:
+        """Returns when the thread has ended."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _begin(self) -> None:
+        if self._thread is None:
+            self._stopping.clear()
+            self._thread = threading.Thread(target=self._run, name="wfe-store-beat", daemon=True)
+            self._thread.start()
+
+    # --- in the thread ---
+
+    def _run(self) -> None:
+        connection: Connection | None = None
+        renew_at = monotonic() + RENEWAL
+        while not self._stopping.wait(INTERVAL):
+            try:
+                with trouble.translated(self._path):
+                    if trouble.identity(self._path) != self._file:
+                        raise trouble.gone(self._path)
+                    if connection is None:
+                        connection = self._open()
+                    if monotonic() >= renew_at:
+                        self._renew(connection)
+                        renew_at = monotonic() + RENEWAL
+                    version = connection.pragma("data_version")
+            except StoreBusy:
+                continue  # at the next beat
+            except StoreError as error:
+                self._tell(error)
+                break
+            if version != self._seen:
+                self._seen = version
+                self._tell(None)
+        if connection is not None:
+            connection.close()
+
+    def _open(self) -> Connection:
+        return Connection(self._path, mode="mode=rw", busy_timeout=self._busy_timeout, pragmas={})
+
+    def _renew(self, connection: Connection) -> None:
+        holding = list(self._holding)
+        if holding:
+            with connection.transaction():
+                signals.renew(connection, holding)
+
+    def _tell(self, error: StoreError | None) -> None:
+        watcher = self._watcher
+        if watcher is not None:
+            loop, on_change = watcher
+            with suppress(RuntimeError):  # a loop that is closed has nobody to tell
+                loop.call_soon_threadsafe(on_change, error)
