@@ -106,13 +106,11 @@ class Recorded:
     def _note(self) -> None:
         groups = self.groups
 
-        def noted(
-            writer: Writer, group: Sequence[Parcel], *, wait: bool = True
-        ) -> list[Outcome]:
+        def noted(writer: Writer, group: Sequence[Parcel], *, wait: bool = True) -> list[Outcome]:
             groups.append(group)
             return _write(writer, group, wait=wait)
 
-        Writer.write = noted  # type: ignore[method-assign]  # to see what the engine writes
+        Writer.write = noted  # type: ignore[method-assign,assignment]  # to see what the engine writes
 
 
 _write = Writer.write

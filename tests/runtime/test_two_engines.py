@@ -89,9 +89,14 @@ class Scene:
         running = asyncio.create_task(
             engine.run(self.release, transaction_id="t1", until="finished", throw_on_error=False)
         )
-        while not (await engine.list_executions(where={"status": "waiting"})):
-            await asyncio.sleep(0)
+        await until(lambda: engine.list_executions(where={"status": "waiting"}))
         return running
+
+
+async def until(look: Callable[[], Any]) -> None:
+    """Return when `look` sees something; no event tells of what another process has done."""
+    while not (await seen if inspect.isawaitable(seen := look()) else seen):  # noqa: ASYNC110
+        await asyncio.sleep(0)
 
 
 def with_two(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
@@ -137,7 +142,7 @@ async def test_an_answer_given_elsewhere_is_applied_by_whoever_waits(
 
 async def _timeline(engine: Engine) -> list[tuple[str, str | None, str | None]]:
     (summary,) = await engine.list_executions()
-    store = engine._store
+    store = engine.store
     entries = store.reader.timeline(summary.execution_id)
     return [(str(entry.kind), entry.step, entry.detail) for entry in entries]
 
@@ -212,8 +217,7 @@ async def test_a_run_of_the_same_id_elsewhere_waits_and_starts_nothing(
     running = asyncio.create_task(first.run(scene.slow, transaction_id="t1", until="finished"))
     await scene.begun.wait()
     joined = asyncio.create_task(second.run(scene.slow, transaction_id="t1", until="finished"))
-    while not second._audiences.waited_for():
-        await asyncio.sleep(0)
+    await until(second._audiences.waited_for)
     scene.go.set()
     assert (await running).result == (await joined).result == "1.2 by nobody"
     assert scene.calls == ["publish"]
@@ -253,7 +257,7 @@ async def test_an_owner_that_does_not_answer_keeps_the_command_for_later(
 ) -> None:
     running = await scene.waiting(first)
     first._watch.close()  # it lives, and looks at nothing
-    with pytest.raises(NotAccepted, match="has not taken it for 0.2 s"):
+    with pytest.raises(NotAccepted, match=r"has not taken it for 0\.2 s"):
         await second.set_step_success(APPROVE, "kim")
     scene.go.set()
     first._watch.begin()
@@ -285,8 +289,9 @@ async def test_a_sender_takes_over_from_an_owner_that_died_and_applies_its_own_c
     running = await scene.waiting(first)
     first._watch.close()
     answer = asyncio.create_task(second.set_step_success(APPROVE, "kim", until="finished"))
-    while not await first._store.peers.pending_for(first._driver.owner):  # type: ignore[union-attr]
-        await asyncio.sleep(0)
+    peers = first.store.peers
+    assert peers is not None
+    await until(lambda: peers.pending_for(first._driver.owner))
     owners.release(first._driver.owner)
     scene.go.set()
     assert (await answer).result == "1.2 by kim"
@@ -304,8 +309,7 @@ async def test_who_waits_for_an_execution_takes_it_up_when_its_process_dies(
     await scene.begun.wait()
     scene.begun.clear()
     joined = asyncio.create_task(second.run(scene.slow, transaction_id="t1", until="finished"))
-    while not second._audiences.waited_for():
-        await asyncio.sleep(0)
+    await until(second._audiences.waited_for)
     owners.release(first._driver.owner)
     await scene.begun.wait()
     scene.go.set()

@@ -123,3 +123,20 @@ def seconds(text: str | None, flag: str) -> float | None:
         return duration(text)
     except ValueError as error:
         raise UsageError(f"{flag}: {error}.") from None
+
+
+def on_change(allow_changed: bool, renames: Sequence[str]) -> dict[str, Any]:
+    """What the engine is to do where the workflow has changed meanwhile; empty where nothing is said.
+
+    Raises:
+        UsageError: a `--rename` that does not read OLD=NEW, or gives one step two names.
+    """
+    pairs: dict[str, str] = {}
+    for pair in renames:
+        old, equals, new = pair.partition("=")
+        if not (old and equals and new):
+            raise UsageError(f"--rename {pair!r} does not read OLD=NEW.")
+        if pairs.setdefault(old, new) != new:
+            raise UsageError(f"--rename gives {old!r} two names, {pairs[old]!r} and {new!r}.")
+    said = {"allow_changed": allow_changed, "renames": pairs}
+    return {name: value for name, value in said.items() if value}

@@ -11,7 +11,7 @@ import typer
 from wfe.cli.consent import Yes
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.session import Session
-from wfe.errors import NotAllowed, WfeError, WorkflowNotFound
+from wfe.errors import NotAllowed, UsageError, WfeError, WorkflowNotFound
 
 if TYPE_CHECKING:
     from wfe.cli.foreground import Command
@@ -20,10 +20,27 @@ if TYPE_CHECKING:
     from wfe.runtime.engine import Engine
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="See: wfe help keys.")]
+AllowChanged = Annotated[
+    bool,
+    typer.Option(
+        "--allow-changed",
+        help="Go on though the workflow has changed up to where it stands: what was added there is "
+        "skipped, what was taken out is not undone.",
+    ),
+]
+Rename = Annotated[
+    list[str] | None,
+    typer.Option("--rename", metavar="OLD=NEW", help="A step that has another name now."),
+]
 MaybeKey = Annotated[str | None, typer.Argument(metavar="[KEY]", help="See: wfe help keys.")]
 
 
-def resume(session: Session, key: MaybeKey = None) -> int:
+def resume(
+    session: Session,
+    key: MaybeKey = None,
+    allow_changed: AllowChanged = False,
+    rename: Rename = None,
+) -> int:
     """Drive on what was interrupted, until it is finished or waits for an answer from outside.
 
     Steps that were in flight are attempted again under the same idempotency key; steps that wait
@@ -33,7 +50,12 @@ def resume(session: Session, key: MaybeKey = None) -> int:
     wfe executions resume order:0042
     wfe executions resume
     """
+    from wfe.cli import inputs
+
+    on_change = inputs.on_change(allow_changed, rename or [])
     if key is None:
+        if on_change:
+            raise UsageError("A change is allowed for one execution: name it by its KEY.")
         return _resume_all(session)
     execution, catalog = _known(session, key)
     head = execution.head
@@ -45,6 +67,7 @@ def resume(session: Session, key: MaybeKey = None) -> int:
             until="waiting",
             throw_on_error=False,
             events=on_event,
+            **on_change,
         )
 
     return _driven(session, catalog, take_up, head.key)

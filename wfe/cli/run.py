@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -103,7 +103,10 @@ def run(
         raise UsageError("--events - and -o both want stdout.", hint="Give --events a file.")
     patience = inputs.seconds(timeout, "--timeout")
     value = inputs.workflow_input(input, param or [])
-    on_change = _on_change(tx, allow_changed, rename or [])
+    if tx is None and (allow_changed or rename):
+        flag = "--rename" if rename else "--allow-changed"
+        raise UsageError(f"{flag} is about an execution that exists.", hint="Name it: --tx ID.")
+    on_change = inputs.on_change(allow_changed, rename or [])
     workflow, catalog = session.target(target)
     if value is not NOT_GIVEN:
         workflow.check_input(value)
@@ -131,22 +134,6 @@ def run(
     if until == "stored" and events != "-":
         return conclusion.stored(session, driven)
     return conclusion.conclude(session, driven, quiet=events == "-")
-
-
-def _on_change(tx: str | None, allow_changed: bool, renames: Sequence[str]) -> dict[str, Any]:
-    """What the engine is to do where the workflow has changed meanwhile; empty where nothing is said."""
-    if tx is None and (allow_changed or renames):
-        flag = "--rename" if renames else "--allow-changed"
-        raise UsageError(f"{flag} is about an execution that exists.", hint="Name it: --tx ID.")
-    pairs: dict[str, str] = {}
-    for pair in renames:
-        old, equals, new = pair.partition("=")
-        if not (old and equals and new):
-            raise UsageError(f"--rename {pair!r} does not read OLD=NEW.")
-        if pairs.setdefault(old, new) != new:
-            raise UsageError(f"--rename gives {old!r} two names, {pairs[old]!r} and {new!r}.")
-    said = {"allow_changed": allow_changed, "renames": pairs}
-    return {name: value for name, value in said.items() if value}
 
 
 def _say_which_case(session: Session, workflow_id: str, transaction_id: str) -> None:

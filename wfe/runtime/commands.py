@@ -40,7 +40,7 @@ from wfe.model import (
     TimelineEvent,
 )
 from wfe.runtime.audiences import Audiences, Until
-from wfe.runtime.directory import Directory
+from wfe.runtime.directory import REFUSE, Directory, OnChange
 from wfe.runtime.driver import Driver
 from wfe.runtime.failures import raised_by
 from wfe.runtime.live import Live
@@ -167,8 +167,10 @@ class Commands:
                 return Retry(step=name, action=record.action)
         return None
 
-    async def existing(self, key: ExecutionKey) -> Live:
-        live = await self._directory.open(key)
+    async def existing(
+        self, key: ExecutionKey, on_change: OnChange = REFUSE, *, to_take_back: bool = False
+    ) -> Live:
+        live = await self._directory.open(key, on_change, to_take_back=to_take_back)
         if live is None:
             raise TransactionNotFound(*names(key))
         return live

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
+import msgspec
 from ulid import ULID
 
 from wfe.authoring.registry import Registry
 from wfe.authoring.workflows import Workflow
 from wfe.clock import Clock
 from wfe.engine.events import Event
-from wfe.errors import DefinitionChanged, Refused
+from wfe.engine.redefinition import carried_over
+from wfe.errors import Refused
 from wfe.model import Execution, ExecutionKey, Head, Json, Recording, StepKey
 from wfe.runtime import recording as policy
 from wfe.runtime.audiences import Audiences
@@ -26,6 +29,19 @@ from wfe.runtime.signals import event_of, packed
 from wfe.runtime.watch import Watch
 from wfe.store import codec
 from wfe.store.contract import CheckpointStore, Settled, Signal
+
+
+class OnChange(msgspec.Struct, frozen=True):
+    """What is to be done with an execution whose workflow was changed before the point it has
+    reached: see `carried_over`."""
+
+    #: Old name of a step → its new one.
+    renames: Mapping[str, str] = {}
+    #: Go on all the same.
+    allow: bool = False
+
+
+REFUSE = OnChange()
 
 
 class Directory:
@@ -63,8 +79,11 @@ class Directory:
         """
         return self._registry.get(workflow) if isinstance(workflow, str) else workflow
 
-    async def open(self, key: ExecutionKey) -> Live | None:
-        """The newest run of `key`, live; a finished one only to be looked at. None: there is none.
+    async def open(
+        self, key: ExecutionKey, on_change: OnChange = REFUSE, *, to_take_back: bool = False
+    ) -> Live | None:
+        """The newest run of `key`, live; a finished one only to be looked at, unless `to_take_back`.
+        None: there is none. `on_change`: what to do where its workflow was changed meanwhile.
 
         Raises:
             WorkflowNotFound: its workflow is not loaded. DefinitionChanged: it is another one now.
@@ -81,8 +100,12 @@ class Directory:
                 return None
             if self._store.peers is not None:
                 await self._watch.catch_up(execution)
-            live = self._loaded(execution)
-            if not execution.head.is_final and not live.is_foreign:
+            live = self._live(execution)
+            if live.is_foreign:
+                return live
+            if to_take_back or not execution.head.is_final:
+                live = await self._by_definition(live, on_change)
+            if not live.execution.head.is_final:
                 await self._take(live)
             return live
         finally:
@@ -128,11 +151,24 @@ class Directory:
         if execution is not None and execution.head.is_final and not execution.head.idempotent:
             await self._store.delete(key, run_id)
 
-    def _loaded(self, execution: Execution) -> Live:
+    async def _by_definition(self, live: Live, on_change: OnChange) -> Live:
+        """The execution by the definition that is loaded, which may not be the one it began with."""
+        carried = carried_over(
+            live.execution,
+            live.workflow.flow,
+            self._clock.now(),
+            renames=on_change.renames,
+            allow_changed=on_change.allow,
+        )
+        if carried.changes is None:
+            return live
+        await self._store.commit(carried.execution, carried.changes)
+        carried.execution.take(carried.changes)
+        return self._live(carried.execution)
+
+    def _live(self, execution: Execution) -> Live:
         head = execution.head
         workflow = self._registry.get(head.workflow_id)
-        if workflow.flow.hash != head.definition and not head.is_final:
-            raise DefinitionChanged(head.workflow_id, head.transaction_id)
         audience = self._audiences.of(head.key)
         return Live(
             workflow,
@@ -156,6 +192,7 @@ class Directory:
         root: str | None,
         event_group_id: str | None,
         metadata: Mapping[str, Any] | None,
+        scheduled_for: datetime | None = None,
     ) -> Live:
         """A new run, live, about to begin. `name` is a fresh ULID, where one is at hand."""
         now = self._clock.now()
@@ -180,6 +217,7 @@ class Directory:
             root=root,
             event_group_id=event_group_id or name,
             metadata=codec.decode(codec.encode(metadata, what="metadata")) if metadata else {},
+            scheduled_for=scheduled_for,
         )
         audience = self._audiences.of(key)
         audience.told = 0

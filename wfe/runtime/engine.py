@@ -11,6 +11,7 @@ import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -46,7 +47,7 @@ from wfe.runtime.audiences import Audiences, Until
 from wfe.runtime.calls import Calls
 from wfe.runtime.commands import Commands, OnConflict, names, runs_again, waits
 from wfe.runtime.contexts import Contexts
-from wfe.runtime.directory import Directory
+from wfe.runtime.directory import Directory, OnChange
 from wfe.runtime.driver import Driver
 from wfe.runtime.failures import chance, record_of_answer
 from wfe.runtime.families import Families
@@ -194,6 +195,21 @@ class Engine:
         await self.shutdown()
 
     @property
+    def store(self) -> CheckpointStore:
+        """Where its executions are kept."""
+        return self._store
+
+    @property
+    def clock(self) -> Clock:
+        """The time it goes by."""
+        return self._clock
+
+    @property
+    def registry(self) -> Registry:
+        """The workflows that it knows."""
+        return self._registry
+
+    @property
     def is_quiet(self) -> bool:
         """Nothing is at work and no timer is set: whatever goes on, goes on from outside."""
         return self._driver.is_idle and self._driver.has_no_timers and self._subscriptions.is_idle
@@ -217,17 +233,27 @@ class Engine:
         parent: StepKey | None = None,
         parent_run_id: str | None = None,
         root: str | None = None,
+        scheduled_for: datetime | None = None,
+        renames: Mapping[str, str] | None = None,
+        allow_changed: bool = False,
     ) -> CommandResult:
         """Run a workflow, or attach to its execution of that transaction id.
 
         Without `transaction_id` the execution gets a fresh one. An unfinished execution of the id is
         attached to (`on_conflict="fail"`: TransactionExists); a finished one of an idempotent
         workflow answers with what is stored; any other finished one is run again, as is every finished
-        one with `on_conflict="rerun"`. `parent`,
-        `parent_run_id` and `root` are for a workflow that runs as a step of another.
+        one with `on_conflict="rerun"`.
+
+        Where the workflow was changed up to the point that an unfinished execution has reached, it is
+        refused; `renames` (old name of a step → new one) and `allow_changed` let it go on: see
+        `wfe.engine.redefinition`.
+
+        `parent`, `parent_run_id` and `root` are for a workflow that runs as a step of another,
+        `scheduled_for` for one that a schedule starts.
 
         Raises:
             WorkflowNotFound, InvalidInput, InvalidTransactionId: whatever `throw_on_error` says.
+            DefinitionChanged: the workflow has other steps than when the execution began.
             ExecutionError: the first error of the execution.
             IdempotencyConflict: the execution of that id has another input.
             StoreError: the store cannot be reached; what was accepted is kept.
@@ -249,7 +275,8 @@ class Engine:
         async def begin_or_attach() -> tuple[Live, CommandResult]:
             if run_id is not None:
                 await self._directory.make_way(key, run_id)
-            live = None if is_fresh else await self._directory.open(key)
+            change = OnChange(renames or {}, allow_changed)
+            live = None if is_fresh else await self._directory.open(key, change)
             again = on_conflict == "rerun" and live is not None and live.execution.head.is_final
             if live is not None and not again and not runs_again(live.execution, parent_run_id):
                 return live, await self._commands.attach(live, payload, until, on_conflict, handler)
@@ -266,6 +293,7 @@ class Engine:
                 root=root,
                 event_group_id=event_group_id,
                 metadata=metadata,
+                scheduled_for=scheduled_for,
             )
             return live, await self._commands.begin(live, until, handler)
 
@@ -279,9 +307,12 @@ class Engine:
         throw_on_error: bool = True,
         until: Until = "parked",
         events: EventHandlers | None = None,
+        renames: Mapping[str, str] | None = None,
+        allow_changed: bool = False,
     ) -> CommandResult:
         """Take up an unfinished execution whose process is gone. Steps found in flight are
-        attempted again under the same idempotency key; awaiting ones go on waiting.
+        attempted again under the same idempotency key; awaiting ones go on waiting. `renames` and
+        `allow_changed` as for `run`.
 
         Raises:
             TransactionNotFound, TransactionFinished
@@ -289,7 +320,8 @@ class Engine:
         key = ExecutionKey(self._directory.workflow(workflow).id, transaction_id)
 
         async def resume() -> tuple[Live, CommandResult]:
-            live = await self._commands.existing(key)
+            change = OnChange(renames or {}, allow_changed)
+            live = await self._commands.existing(key, change)
             if live.execution.head.is_final:
                 raise TransactionFinished(*names(key), str(live.execution.head.state))
             if live.is_foreign:
@@ -538,7 +570,7 @@ class Engine:
         key = ExecutionKey(self._directory.workflow(workflow).id, transaction_id)
 
         async def cancel() -> tuple[Live, CommandResult]:
-            live = await self._commands.existing(key)
+            live = await self._commands.existing(key, to_take_back=True)
             at_once = live.holding > 0 and not wait and until == "parked"
             moment: Until = "stored" if at_once else until
             command = Cancel(by=by)
