@@ -20,6 +20,9 @@ from wfe.model import Flow, StepKind, StepSpec
 #: How many unchanged steps are listed around a change.
 _CONTEXT = 2
 
+#: Of so many pairs of a step that is gone and a new one it is looked which are alike: a tenth of a second.
+_MOST_PAIRS = 10_000
+
 
 class Differences(msgspec.Struct, frozen=True):
     """What differs up to the point reached."""
@@ -132,23 +135,25 @@ class _Listing:
         loaded: Flow,
         names: Names,
     ) -> None:
-        self._passed = passed
+        #: With whom each step ran.
+        self._stages = {name: frozenset(stage) for stage in passed for name in stage}
+        self._depth = len(passed)
         self._known = known
         self._loaded = loaded
         self._names = names
         self._before = [name for stage in passed for name in stage]
         self._places = {name: place for place, name in enumerate(self._before)}
+        self._renames = self._likely_renames()
         self._after = self._steps_now()
 
     def differences(self) -> Differences:
-        gone = [name for name in self._before if name not in self._loaded.steps]
-        renames = self._likely_renames(gone)
-        hints = {new: f"renamed? --rename {old}={new}" for old, new in renames.items()}
+        hints = {new: f"renamed? --rename {old}={new}" for old, new in self._renames.items()}
         lines: list[tuple[str, str, str]] = []
         matcher = SequenceMatcher(None, self._before, self._after, autojunk=False)
         for tag, start, end, first, last in matcher.get_opcodes():
             if tag != "equal":
-                lines += [("-", name, "") for name in self._before[start:end] if name in gone]
+                taken_out = [n for n in self._before[start:end] if n not in self._loaded.steps]
+                lines += [("-", name, "") for name in taken_out]
             for place in range(first, last):
                 name = self._after[place]
                 if name not in self._places:
@@ -160,15 +165,33 @@ class _Listing:
                 ways = [f"now {self._behind(place)}"] if moved else self._company(name)
                 ways += self._other_shape(name)
                 lines.append(("~" if ways else " ", name, ", ".join(ways)))
-        return Differences(tuple(_with_little_context(lines)), renames)
+        return Differences(tuple(_with_little_context(lines)), self._renames)
+
+    def _likely_renames(self) -> dict[str, str]:
+        """New names for steps that are gone, from before any step that came later."""
+        added: list[str] = []
+        for stage in self._loaded.stages:
+            if any(name in self._known and name not in self._places for name in stage):
+                break
+            added += [name for name in stage if name not in self._known]
+        gone = [name for name in self._before if name not in self._loaded.steps]
+        found: dict[str, str] = {}
+        if len(gone) * len(added) > _MOST_PAIRS:
+            return found
+        for name in gone:
+            alike = [n for n in added if is_same_step(self._known[name], self._loaded.steps[n])]
+            for other in get_close_matches(name, alike, n=1):
+                found[name] = other
+                added.remove(other)
+        return found
 
     def _steps_now(self) -> list[str]:
-        """The steps of the loaded flow down to the last that was passed, and further as long as there
-        are only new ones which may stand for those that are gone."""
-        stages = self._loaded.stages
-        places = [self._loaded.steps[n].stage for n in self._before if n in self._loaded.steps]
-        end = max(places, default=-1) + 1
-        while end < min(len(self._passed), len(stages)) and not any(
+        """The steps of the loaded flow down to the last that was passed, under whatever name; and
+        further as long as there are only new ones, which may stand for those that are gone."""
+        stages, steps = self._loaded.stages, self._loaded.steps
+        passed = [name for name in (*self._before, *self._renames.values()) if name in steps]
+        end = max((steps[name].stage for name in passed), default=-1) + 1
+        while end < min(self._depth, len(stages)) and not any(
             name in self._known for name in stages[end]
         ):
             end += 1
@@ -179,27 +202,13 @@ class _Listing:
             for name in sorted(stage, key=lambda name: self._places.get(name, last))
         ]
 
-    def _likely_renames(self, gone: Sequence[str]) -> dict[str, str]:
-        added = [name for name in self._after if name not in self._known]
-        found: dict[str, str] = {}
-        for name in gone:
-            alike = [
-                other
-                for other in added
-                if is_same_step(self._known[name], self._loaded.steps[other])
-            ]
-            for other in get_close_matches(name, alike, n=1):
-                found[name] = other
-                added.remove(other)
-        return found
-
     def _behind(self, place: int) -> str:
         return f"after {self._after[place - 1]}" if place else "first"
 
     def _company(self, name: str) -> list[str]:
         """Whether it runs together with others than before."""
-        before = next(set(stage) for stage in self._passed if name in stage)
-        after = set(self._loaded.stages[self._loaded.steps[name].stage])
+        before = self._stages[name]
+        after = frozenset(self._loaded.stages[self._loaded.steps[name].stage])
         lost = (before - after) & self._loaded.steps.keys()
         won = (after - before) & self._places.keys()
         how = [f"no longer together with {' and '.join(sorted(lost))}"] if lost else []

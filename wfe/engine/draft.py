@@ -241,13 +241,11 @@ class Draft:
 
     def _held(self) -> int:
         """How many steps begin when the execution is taken up."""
-        if not self.holds_back and not self.original.held:
-            return 0
         return sum(record.held for record in self.active())
 
     def _parked(self) -> int:
         """How many steps wait for a `retry_step`."""
-        if not self.flow.has_parking or self.is_final:
+        if self.is_final:
             return 0
         return sum(
             record.status is STATUS_TEMP_FAILURE and record.retry_at is None and not record.held
@@ -269,8 +267,8 @@ class Draft:
             running=self.running,
             awaiting=self.awaiting,
             entries=self.original.entries + len(self._timeline),
-            held=self._held(),
-            parked=self._parked(),
+            held=self._held() if self.holds_back or self.original.held else 0,
+            parked=self._parked() if self.flow.has_parking else 0,
             undo_stage=self.undo_stage,
             undo_open=self.undo_open,
             errors=self.errors,

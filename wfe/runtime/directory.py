@@ -62,6 +62,8 @@ class Directory:
         self._store = store
         self._clock = clock
         self._registry = registry
+        #: Workflows that commands were given as themselves, be they registered or not.
+        self._given: dict[str, Workflow[Any, Any]] = {}
         self._driver = driver
         self._audiences = audiences
         self._watch = watch
@@ -72,12 +74,24 @@ class Directory:
         self._opening: dict[ExecutionKey, asyncio.Event] = {}
 
     def workflow(self, workflow: Workflow[Any, Any] | str) -> Workflow[Any, Any]:
-        """The workflow itself, or the one of that id.
+        """The workflow itself, or the one of that id: one that was handed over before, or is registered.
 
         Raises:
             WorkflowNotFound: none of that id is loaded.
         """
-        return self._registry.get(workflow) if isinstance(workflow, str) else workflow
+        if isinstance(workflow, str):
+            return self._given.get(workflow) or self._registry.get(workflow)
+        self._given[workflow.id] = workflow
+        return workflow
+
+    def forget(self, workflow_id: str) -> None:
+        """Know this workflow no longer.
+
+        Raises:
+            WorkflowNotFound: it was not known.
+        """
+        if self._given.pop(workflow_id, None) is None or workflow_id in self._registry.ids():
+            self._registry.remove(workflow_id)
 
     async def open(
         self, key: ExecutionKey, on_change: OnChange = REFUSE, *, to_take_back: bool = False
@@ -168,7 +182,7 @@ class Directory:
 
     def _live(self, execution: Execution) -> Live:
         head = execution.head
-        workflow = self._registry.get(head.workflow_id)
+        workflow = self.workflow(head.workflow_id)
         audience = self._audiences.of(head.key)
         return Live(
             workflow,

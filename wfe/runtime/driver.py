@@ -140,7 +140,7 @@ class Driver:
         what becomes of them."""
         fresh = [(event, None, number) for number, event in signals if number not in live.signals]
         if fresh:
-            live.signals.update(number for _, _, number in fresh)
+            live.signals = live.signals.union(number for _, _, number in fresh)
             live.inbox.extend(fresh)
             self._start(live)
 
@@ -170,7 +170,8 @@ class Driver:
             return
         if not live.is_abandoned:
             live.release()
-            self._on_rest(live)
+            if live.workflow.has_children or live.execution.head.root is not None:
+                self._on_rest(live)
         if live.may_be_dropped and self.lives.get(live.key) is live:
             del self.lives[live.key]
             if live.execution.head.is_final or live.audience.is_empty:
@@ -322,7 +323,11 @@ class Driver:
             await self._settle(replies.settled())
             replies.deliver()
             return None
-        changes = await self._in_hand(live, outcome.changes)
+        changes = outcome.changes
+        if live.is_stored:
+            changes = self._in_hand(live, changes)
+            if changes.head.owner is not None and not self._is_holding:
+                await self._hold()
         if changes.head.state is EXECUTION_DONE and before.state is not EXECUTION_DONE:
             changes = await self._with_result(live, changes)
         is_final = changes.head.is_final
@@ -387,13 +392,11 @@ class Driver:
                     replies.append((reply, signal, None))
         return draft.outcome() if changed else None
 
-    async def _in_hand(self, live: Live, changes: Changes) -> Changes:
+    def _in_hand(self, live: Live, changes: Changes) -> Changes:
         """Say who has it in hand: this engine, as long as a handler is at work or somebody here
         waits for more; otherwise whoever comes."""
         head = changes.head
         owner = self.owner if head.running or self._stays(live, head) else None
-        if owner is not None and live.is_stored and not self._is_holding:
-            await self._hold()
         if head.owner == owner:
             return changes
         token = head.token + (owner is not None)

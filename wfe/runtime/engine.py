@@ -690,7 +690,7 @@ class Engine:
         Raises:
             WorkflowNotFound: there is none.
         """
-        self._registry.remove(workflow_id)
+        self._directory.forget(workflow_id)
 
     # --- what happens by itself ------------------------------------------------------------------
 

@@ -86,7 +86,7 @@ class Live:
         self.unsaved: Changes | None = None
         self.inbox: deque[Posted] = deque()
         #: Numbers of the signals that have been put into the inbox.
-        self.signals: set[int] = set()
+        self.signals: frozenset[int] = frozenset()
         self.is_pumping = False
         #: Somebody will drain the inbox soon.
         self.is_pump_due = False
