@@ -194,14 +194,24 @@ class InvalidSchedule(UsageError):
 
 
 class ModuleFailed(UsageError):
-    """A user's module that could not be imported. `report` holds the user's own frames only."""
+    """A user's module that could not be imported. `report` holds the user's own frames only; `place`
+    is the file and line where that is known, which the message begins with."""
 
     code = "module_failed"
 
-    def __init__(self, source: str, message: str, *, report: str = "", hint: str = "") -> None:
+    def __init__(
+        self,
+        source: str,
+        message: str,
+        *,
+        report: str = "",
+        hint: str = "",
+        place: tuple[str, int] | None = None,
+    ) -> None:
         super().__init__(message, hint=hint)
         self.source = source
         self.report = report
+        self.place = place
 
 
 # --- not found -----------------------------------------------------------------------------------
@@ -363,7 +373,8 @@ class DefinitionChanged(Refused):
     """The workflow has other steps than when the execution began, up to the point it has reached.
 
     `changes` lists the steps up to there, a line each: `  kept`, `- gone`, `+ added`, `~ changed: how`,
-    `! in the way: why`. `renames` are steps that are gone, and added ones that resemble them.
+    `! in the way: why`. `way_out` is what `Engine.run` would have to be given beside the transaction
+    id to go on all the same: `renames`, `allow_changed`; None: nothing helps.
     """
 
     code = "definition_changed"
@@ -374,46 +385,50 @@ class DefinitionChanged(Refused):
         transaction_id: str,
         *,
         changes: Sequence[str] = (),
-        renames: Mapping[str, str] | None = None,
+        way_out: Mapping[str, Any] | None = None,
     ) -> None:
-        listed = ", ".join(_named(changes, "-+~") or _named(changes, "!"))
+        listed = _named(changes, "-+~") or _named(changes, "!")
+        back, cancel = "Bring the steps back", "cancel the execution with the code that began it"
+        if way_out is not None:
+            command = _to_go_on(workflow_id, transaction_id, **way_out)
+            hint = f"{back}, {cancel}, or go on all the same: {command}"
+        elif _named(changes, "+"):
+            hint = f"{back}, say which of them have a new name (--rename OLD=NEW), or {cancel}."
+        else:
+            hint = f"{back}, or {cancel}."
         super().__init__(
             f"Workflow {workflow_id!r} has other steps than when execution "
             f"{workflow_id}:{transaction_id} began{': ' if listed else ''}{listed}.",
             workflow_id=workflow_id,
             transaction_id=transaction_id,
-            hint=_ways_out(workflow_id, transaction_id, _named(changes, "!"), renames or {}),
+            hint=hint,
         )
         self.changes = tuple(changes)
-        self.renames = dict(renames or {})
+        self.way_out = way_out
 
     def __str__(self) -> str:
         return "\n".join([self.message, *self.changes, self.hint])
 
 
-def _named(changes: Sequence[str], marks: str) -> list[str]:
+def _named(changes: Sequence[str], marks: str) -> str:
     """The steps of a listing that have one of these marks; at most five."""
     found = [line.partition(":")[0] for line in changes if line[0] in marks]
-    return [*found[:5], f"{len(found) - 5} more"] if len(found) > 5 else found
+    more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+    return ", ".join(found[:5]) + more
 
 
-def _ways_out(
-    workflow_id: str, transaction_id: str, in_the_way: Sequence[str], renames: Mapping[str, str]
+def _to_go_on(
+    workflow_id: str,
+    transaction_id: str,
+    *,
+    renames: Mapping[str, str] | None = None,
+    allow_changed: bool = False,
 ) -> str:
-    ways = ["Bring the steps back", "cancel the execution with the code that began it"]
-    flags = [word for old, new in renames.items() for word in ("--rename", f"{old}={new}")]
-    if not {line.removeprefix("! ") for line in in_the_way} <= renames.keys():
-        return f"{ways[0]}, or {ways[1]}."
-    if not renames:
-        flags, last = ["--allow-changed"], "or go on all the same"
-    elif in_the_way:
-        last = "or go on under new names"
-    else:
-        last = "go on all the same (--allow-changed), or under new names"
     import shlex  # nobody else needs it
 
-    command = shlex.join(["wfe", "run", workflow_id, "--tx", transaction_id, *flags])
-    return f"{', '.join([*ways, last])}: {command}"
+    flags = [word for old, new in (renames or {}).items() for word in ("--rename", f"{old}={new}")]
+    flags += ["--allow-changed"] if allow_changed else []
+    return shlex.join(["wfe", "run", workflow_id, "--tx", transaction_id, *flags])
 
 
 class TransactionExists(Refused):

@@ -228,6 +228,12 @@ def test_the_wait_grows_by_backoff_up_to_its_limit_and_jitter_only_lengthens_it(
 # --- passing over failures -----------------------------------------------------------------------
 
 
+def test_the_wait_ends_somewhere_however_often_a_step_has_failed() -> None:
+    options = StepOptions(retry_interval=1, retry_backoff=2, retry_max_interval=60)
+    assert retry_delay(options, 5000, 0) == 60
+    assert retry_delay(StepOptions(retry_interval=1, retry_backoff=2), 5000, 0) == 10 * 365 * 86_400
+
+
 def test_continue_goes_on_and_ends_done_with_a_failed_step() -> None:
     play = Play(flow("a", "b", options={"a": {"continue_on_permanent_failure": True}}))
     play.fail("a")

@@ -126,6 +126,14 @@ def test_a_done_execution_that_is_cancelled_is_undone_by_the_steps_there_are(
     assert calls == ["reserve", "ship"]
 
 
+def test_a_done_execution_is_cancelled_by_what_was_changed_meanwhile_after_its_end(
+    store: CheckpointStore,
+) -> None:
+    begin(store, "reserve", "ship")
+    play(store, version("reserve", "ship", "more"), lambda engine: engine.cancel("order", "t1"))
+    assert calls == ["reserve", "ship", "~ship", "~reserve"]
+
+
 def test_the_options_of_the_next_attempt_are_those_of_the_loaded_workflow(
     store: CheckpointStore,
 ) -> None:

@@ -45,14 +45,20 @@ from wfe.model import (
     StepStatus,
 )
 
+#: Ten years, in seconds: a moment further off may not exist.
+_LONGEST_DELAY = 10 * 365 * 86_400.0
+
 
 def retry_delay(options: StepOptions, failures: int, chance: float) -> float:
     """Seconds to wait after the n-th failure: interval * backoff ** (n - 1), at most
     `retry_max_interval`, and up to the fraction `retry_jitter` longer by `chance` in [0, 1)."""
-    delay = options.retry_interval * options.retry_backoff ** (failures - 1)
+    try:
+        delay = options.retry_interval * float(options.retry_backoff) ** (failures - 1)
+    except OverflowError:
+        delay = _LONGEST_DELAY
     if options.retry_max_interval is not None:
         delay = min(delay, options.retry_max_interval)
-    return delay * (1 + options.retry_jitter * chance)
+    return min(delay * (1 + options.retry_jitter * chance), _LONGEST_DELAY)
 
 
 def _ended(draft: Draft, record: StepRecord, state: StepState, status: StepStatus) -> StepRecord:
@@ -259,11 +265,12 @@ def workflow_timed_out(
 ) -> StepRecord:
     """The workflow took too long: end this step. Settling it is the caller's."""
     limit = draft.flow.options.timeout
+    of = "" if limit is None else f" of {limit:g} s"  # a changed definition may have none any more
     error = ErrorRecord(
         action=record.name,
         handler_type=INVOKE,
         name="TransactionTimeoutError",
-        message=f"Workflow {draft.flow.workflow_id!r} took longer than its timeout of {limit:g} s.",
+        message=f"Workflow {draft.flow.workflow_id!r} took longer than its timeout{of}.",
     )
     return _timed_out(draft, record, error, late)
 

@@ -189,8 +189,14 @@ class Commands:
         if handler is not None:
             live.audience.handlers.append(handler)
         waiter = None if until == "stored" else live.audience.expect(until)
+        head = live.execution.head
+        is_left = (head.running or head.held) and live.is_quiet and type(event) is not Resume
         try:
+            if is_left and not head.is_final:
+                await self._driver.post(live, Resume())
             await self._driver.post(live, event)
+            if is_left and head.is_final:
+                await self._driver.post(live, Resume())
         except BaseException:
             live.audience.dismiss(waiter, handler)
             self._driver.rest(live)

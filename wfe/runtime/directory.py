@@ -176,9 +176,15 @@ class Directory:
         )
         if carried.changes is None:
             return live
-        await self._store.commit(carried.execution, carried.changes)
+        before = live.execution.head
+        if not before.is_final:
+            await self._store.commit(carried.execution, carried.changes)
         carried.execution.take(carried.changes)
-        return self._live(carried.execution)
+        by_now = self._live(carried.execution)
+        if before.is_final:
+            # A final row is rewritten only by what takes it back: that commit keeps both.
+            by_now.saved, by_now.unsaved = before, carried.changes
+        return by_now
 
     def _live(self, execution: Execution) -> Live:
         head = execution.head

@@ -219,7 +219,7 @@ def _pauses(total: float) -> Iterator[float]:
 def _check_current(version: int, path: Path) -> None:
     check_not_newer(version, path)
     if version == 0:
-        raise StoreUnusable(
+        raise SchemaTooOld(
             f"{path} is empty.", hint="The first `wfe run` fills it; name another with --db PATH."
         )
     if version < MIGRATIONS[-1].version:
