@@ -50,7 +50,7 @@ def test_what_was_in_flight_is_attempted_again_beside_the_command(command: str) 
         dead = Engine(store=store, **options)
         await dead.start()
         running = asyncio.create_task(dead.run("pair", transaction_id="t1"))
-        while not store.reader.steps_waiting():
+        while not store.reader.steps_waiting():  # noqa: ASYNC110 nothing tells
             await asyncio.sleep(0)
         owners.release(dead._driver.owner)
         async with Engine(store=store, **options) as engine:
