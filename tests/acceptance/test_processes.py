@@ -116,7 +116,20 @@ def test_commands_that_read_load_neither_the_engine_nor_user_code(project: Proje
     project.write("workflows/one.py", SLOW)
     (project.root / "go").touch()
     assert project.execute("run", "slow", "--tx", "t1").code == 0
-    for command in (["list"], ["show", "t1"], ["list", "-q", "slow", "-o", "json"]):
+    for command in (
+        ["list"],
+        ["list", "-q", "slow", "-o", "json"],
+        ["show", "t1"],
+        ["show", "t1", "--timeline", "--at", "3"],
+        ["why", "t1"],
+        ["graph", "t1"],
+        ["graph", "t1", "--format", "svg"],
+        ["graph", "t1", "--format", "mermaid"],
+        ["diff", "t1", "t1"],
+        ["events", "t1", "-f"],
+        ["result", "t1", "--wait"],
+        ["watch", "t1"],
+    ):
         loaded = loaded_by(project, "executions", *command)
         assert "peewee" in loaded
         assert loaded.isdisjoint({*HEAVY, "workflows", "workflows.one"})

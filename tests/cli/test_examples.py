@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
+import time
 from collections.abc import Iterator
 
-from tests.project import Project
+from tests.project import WFE, Project
 from wfe.cli.app import whole
 
 ORDER = """
+import pathlib
+import time
+
 from wfe import WorkflowResponse, step, workflow
+
+HERE = pathlib.Path(__file__).parent.parent
 
 @step
 def take(order: dict) -> dict:
+    (HERE / "begun").touch()
+    while (HERE / "slow").exists():
+        time.sleep(0.01)
+    if (HERE / "broken").exists():
+        raise RuntimeError("the till is locked")
     return order
 
 @workflow("order")
@@ -44,8 +56,12 @@ def test_every_example_runs(project: Project) -> None:
     project.write("workflows/order.py", ORDER)
     project.write("workflows/release.py", RELEASE)
     project.write("order.json", '{"gift": true}')
-    for tx in ("2026.11", "2026.12"):
+    for tx in ("2026.11", "2026.12", "2026.13", "2026.14"):
         project.wfe("run", "release", "--tx", tx, "-i", '"1"', "--until", "waiting")
+    for tx in ("order-0042", "order-0043", "order-0046", "order-0047"):
+        project.wfe("run", "order", "--tx", tx, "-i", "@order.json")
+    _reverted(project, "order-0044")
+    _interrupted(project, "order-0045")
     examples = [
         line.strip()
         for words in commands(whole())
@@ -57,3 +73,25 @@ def test_every_example_runs(project: Project) -> None:
         ended = project.wfe(*shlex.split(example)[1:])
         expected = 20 if "--until waiting" in example else 0
         assert ended.code == expected, f"{example}\n{ended.err}"
+
+
+def _reverted(project: Project, tx: str) -> None:
+    """An order that failed, and would not fail again."""
+    (project.root / "broken").touch()
+    assert project.wfe("run", "order", "--tx", tx, "-i", "@order.json").code == 10
+    (project.root / "broken").unlink()
+
+
+def _interrupted(project: Project, tx: str) -> None:
+    """An order whose process was killed in the middle of its step."""
+    begun, slow = project.root / "begun", project.root / "slow"
+    begun.unlink()
+    slow.touch()
+    command = [WFE, "run", "order", "--tx", tx, "-i", "@order.json"]
+    with subprocess.Popen(command, cwd=project.root, stderr=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 20
+        while not begun.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        process.kill()
+    slow.unlink()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from rich.cells import cell_len
 
@@ -54,7 +56,8 @@ def execution(*records: StepRecord, guards: dict[str, bool] | None = None) -> Ex
         started_at=START,
         guards=guards or {},
     )
-    return Execution(Flow(workflow_id="order", stages=stages, steps=steps), head, steps=records)
+    flow = Flow(workflow_id="order", stages=stages, steps=steps)
+    return Execution(flow, head, steps=records, holder="somebody")
 
 
 def record(name: str, invoke: StepState = StepState.DONE, **fields: Any) -> StepRecord:
@@ -188,24 +191,85 @@ def test_control_characters_in_data_do_not_reach_the_terminal() -> None:
     assert stream.written() == "a\\x1b]0;title\\x07b\\nc\n"
 
 
-def test_of_a_tree_that_is_too_tall_the_part_under_way_is_shown() -> None:
+def long(*records: StepRecord) -> Execution:
+    """Of a flow of 500 steps, s0 to s499, one after the other."""
     names = [f"s{number}" for number in range(500)]
     flow = Flow(
         workflow_id="long",
         stages=tuple((name,) for name in names),
         steps={name: StepSpec(name=name, stage=number) for number, name in enumerate(names)},
     )
-    item = execution()
-    records = [record(name) for name in names[:300]]
-    tall = Execution(
-        flow, item.head, steps=[*records, record("s300", StepState.INVOKING, running=True)]
-    )
-    part = tree.part(tree.rows(tall, NOW), 20)
+    return Execution(flow, execution().head, steps=records, holder="somebody")
+
+
+def test_of_a_tree_that_is_too_tall_the_part_under_way_is_shown_and_the_rest_counted() -> None:
+    records = [record(f"s{number}") for number in range(300)]
+    records[7] = record("s7", StepState.SKIPPED)
+    tall = long(*records, record("s300", StepState.INVOKING, running=True))
+    part = tree.part(tall, NOW, {}, 20)
     assert "s300" in [row.step for row in part.rows]
-    assert (len(part.rows), part.before + len(part.rows) + part.after) == (18, 500)
+    assert len(part.rows) == 18
     lines = Screen(Terminal(), colors=False, width=60).part(part)
     assert len(lines) == 20
-    assert lines[0].plain == f" … {part.before} before"
+    assert lines[0].plain == " … 293 done, 1 skipped before"
+    assert lines[-1].plain == " … 188 not_started after"
+
+
+def test_going_backwards_the_part_that_is_being_undone_is_shown() -> None:
+    waits: dict[str, Any] = {"compensate": StepState.NOT_STARTED, "undo": True}
+    records = [record(f"s{number}", **waits) for number in range(400)]
+    records.append(record("s400", compensate=StepState.COMPENSATING, undo=True, running=True))
+    part = tree.part(long(*records), NOW, {}, 20)
+    assert "s400" in [row.step for row in part.rows]
+
+
+def test_a_tree_that_fits_is_shown_whole() -> None:
+    part = tree.part(long(), NOW, {}, 500)
+    assert (len(part.rows), part.before, part.after) == (500, {}, {})
+
+
+def test_a_name_that_leaves_no_room_for_the_state_is_cut_where_the_tree_moves() -> None:
+    item = execution(record("reserve"))
+    for width, name in ((40, "reserve"), (27, "rese…")):
+        screen = Screen(Terminal(), colors=False, width=width)
+        lines = [line.plain for line in screen.part(tree.part(item, NOW, {}, 20))]
+        assert lines[0].startswith(f" ┌ {name} ✓ done")
+        assert all(cell_len(line) <= width for line in lines if "when" not in line)
+
+
+def test_where_ascii_alone_is_known_nothing_else_stands_in_the_tree() -> None:
+    item = execution(record("reserve"))
+    screen = Screen(Terminal("ascii"), colors=False, width=24)
+    assert all(line.plain.isascii() for line in screen.part(tree.part(item, NOW, {}, 3)))
+
+
+def test_a_step_whose_process_is_gone_is_interrupted_and_one_of_the_past_is_not() -> None:
+    item = execution(record("reserve", StepState.INVOKING, running=True))
+    item.holder = None
+    assert tree.rows(item, NOW)[0].invoke == tree.Side("interrupted", 12.0)
+    assert tree.rows(item, NOW, is_past=True)[0].invoke == tree.Side("running", 12.0)
+
+
+def test_a_step_that_is_tried_again_on_request_only_is_parked() -> None:
+    item = execution(
+        record("ship", StepState.INVOKING, invoke_status=StepStatus.TEMP_FAILURE, attempts=1)
+    )
+    item.flow.steps["ship"] = msgspec.structs.replace(  # type: ignore[index]  # of this test alone
+        item.flow.steps["ship"], options=StepOptions(auto_retry=False)
+    )
+    assert " ship " in drawn(item)[-1]
+    assert "● parked" in drawn(item)[-1]
+
+
+def test_a_terminal_that_becomes_narrow_gets_its_broken_lines_wiped_out() -> None:
+    stream = Terminal()
+    screen = Screen(stream, colors=False, width=60)
+    with screen.live(lambda: [screen.text("x" * 50), screen.text("y" * 10)]):
+        before = stream.written()
+        screen.fit(os.terminal_size((20, 10)))
+        assert stream.written()[len(before) :] == "\x1b[2K\x1b[1A" * 2
+        screen.fit(os.terminal_size((60, 10)))
+        assert stream.written()[len(before) :] == "\x1b[2K\x1b[1A" * 2
 
 
 @pytest.mark.parametrize(

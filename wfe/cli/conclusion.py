@@ -99,6 +99,9 @@ def _tell(session: Session, execution: Execution, failure: Failure | None) -> No
     for key in keys:
         for line in report.answers(session, key):
             print(f"  {text.shown(line)}", file=sys.stderr)
+    for step, child in tree.waiting_children(execution):
+        why = session.command("executions", "why", str(child))
+        print(text.shown(f"{step} waits for {child}: {why}"), file=sys.stderr)
 
 
 def _is_driven_elsewhere(execution: Execution) -> bool:

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from wfe.cli import text, tree
-from wfe.model import ErrorRecord, Execution, Json, StepRecord
+from wfe.model import (
+    Action,
+    ErrorRecord,
+    Execution,
+    ExecutionKey,
+    Json,
+    StepRecord,
+    TimelineEvent,
+)
 from wfe.store.contract import ExecutionSummary, shown_status
 
 if TYPE_CHECKING:
@@ -52,7 +60,7 @@ def outcome(execution: Execution) -> dict[str, Any]:
 def status(execution: Execution) -> str:
     """The derived status of an execution."""
     head = execution.head
-    return shown_status(head.state, head.running, head.awaiting, head.wake_at, head.owner)
+    return shown_status(head, execution.holder)
 
 
 def execution(item: Execution) -> dict[str, Any]:
@@ -111,6 +119,28 @@ def error(record: ErrorRecord) -> dict[str, Any]:
     if record.origin is not None:
         document["origin"] = record.origin
     return document
+
+
+#: An entry of a timeline, as `entry` gives it.
+Entry = dict[str, Any]
+
+
+def entry(key: ExecutionKey, number: int, event: TimelineEvent) -> Entry:
+    """Entry `number` (from 1) of the timeline of the execution `key`."""
+    named = str(key)
+    if event.step is not None:
+        named = f"{key}:{event.step}:{event.action or Action.INVOKE}"
+    return {
+        "number": number,
+        "time": text.iso(event.time),
+        "kind": str(event.kind),
+        "key": named,
+        "step": event.step,
+        "action": event.action,
+        "attempt": event.attempt,
+        "detail": event.detail,
+        "error": error(event.error) if event.error is not None else None,
+    }
 
 
 def workflow(item: Workflow[Any, Any]) -> dict[str, Any]:

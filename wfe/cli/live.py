@@ -10,7 +10,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wfe.cli import report, text, tree
 from wfe.cli.capture import lines_of_output
@@ -18,6 +18,8 @@ from wfe.clock import SystemClock
 from wfe.model import Action, Event, EventKind, Execution, StepKey
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rich.text import Text
 
     from wfe.cli.session import Session
@@ -61,19 +63,39 @@ def watcher(session: Session, *, answers: bool) -> Watcher:
     return Lines(session, answers=answers)
 
 
+class Waiting(NamedTuple):
+    """A step that waits, for an answer or for a child."""
+
+    #: Of the step, or of the child.
+    key: str
+    kind: str
+    sentence: str
+    #: What helps.
+    commands: tuple[str, ...]
+
+
 class _Announced:
     """The waiting steps that the person who watches has been told of."""
 
-    def __init__(self, wanted: bool) -> None:
+    def __init__(self, session: Session, *, wanted: bool) -> None:
+        self._session = session
         self._wanted = wanted
-        self._keys: set[StepKey] = set()
+        self._told: set[str] = set()
 
-    def news(self, execution: Execution) -> list[StepKey]:
+    def news(self, execution: Execution) -> list[Waiting]:
         """Those that have not been told yet; none where nobody wants to know."""
-        waiting = tree.waiting_keys(execution) if self._wanted else []
-        new = [key for key in waiting if key not in self._keys]
-        self._keys = set(waiting)
+        waiting = list(self._waiting(execution)) if self._wanted else []
+        new = [one for one in waiting if one.key not in self._told]
+        self._told = {one.key for one in waiting}
         return new
+
+    def _waiting(self, execution: Execution) -> Iterator[Waiting]:
+        for key in tree.waiting_keys(execution):
+            commands = report.answers(self._session, key)
+            yield Waiting(str(key), "answer", f"{key.step} waits for an answer:", commands)
+        for step, child in tree.waiting_children(execution):
+            why = self._session.command("executions", "why", str(child))
+            yield Waiting(str(child), "child", f"{step} waits for {child}:", (why,))
 
 
 class Lines:
@@ -81,7 +103,7 @@ class Lines:
 
     def __init__(self, session: Session, *, answers: bool) -> None:
         self._session = session
-        self._announced = _Announced(answers)
+        self._announced = _Announced(session, wanted=answers)
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -92,9 +114,10 @@ class Lines:
         self._write(text.iso(event.time), str(event.kind), _key_of(event), attempt, _detail(event))
 
     def on_change(self, execution: Execution) -> None:
-        for key in self._announced.news(execution):
-            for line in report.answers(self._session, key):
-                self._write(text.iso(SystemClock().now()), "answer", str(key), "", line)
+        for waiting in self._announced.news(execution):
+            for command in waiting.commands:
+                now = text.iso(SystemClock().now())
+                self._write(now, waiting.kind, waiting.key, "", command)
 
     def on_log(self, key: StepKey | None, message: str) -> None:
         self._write(text.iso(SystemClock().now()), "log", str(key or ""), "", message)
@@ -118,7 +141,7 @@ class LiveTree:
         from wfe.cli.render import Screen
 
         self._session = session
-        self._announced = _Announced(answers)
+        self._announced = _Announced(session, wanted=answers)
         self._terminal = os.fdopen(
             os.dup(sys.stderr.fileno()),
             "w",
@@ -146,10 +169,10 @@ class LiveTree:
     def on_change(self, execution: Execution) -> None:
         self._begin(str(execution.head.key))
         self._execution = execution
-        for key in self._announced.news(execution):
-            self._screen.line(f"{key.step} waits for an answer:")
-            for line in report.answers(self._session, key):
-                self._screen.line(f"  {line}")
+        for waiting in self._announced.news(execution):
+            self._screen.line(waiting.sentence)
+            for command in waiting.commands:
+                self._screen.line(f"  {command}")
 
     def _begin(self, key: str) -> None:
         if not self._key:
@@ -172,10 +195,16 @@ class LiveTree:
             return []
         self._screen.fit(os.get_terminal_size(self._terminal.fileno()))
         now = SystemClock().now()
-        rows = tree.rows(execution, now, self._progress)
-        room = max(self._screen.height - _MARGIN, 3)
-        lines = self._screen.part(tree.part(rows, room), frame=self._frame)
+        height = room = max(self._screen.height - _MARGIN, 3)
+        lines = self._lines(execution, now, room)
+        while len(lines) > height and room > 1:  # notes that have a line of their own
+            room = max(room - (len(lines) - height), 1)
+            lines = self._lines(execution, now, room)
         return [*lines, self._screen.summary(execution, now)]
+
+    def _lines(self, execution: Execution, now: datetime, room: int) -> list[Text]:
+        part = tree.part(execution, now, self._progress, room)
+        return self._screen.part(part, frame=self._frame)
 
 
 def _last_word(sentence: str) -> bytes:

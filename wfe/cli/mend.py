@@ -47,7 +47,7 @@ def resume(
     for an answer go on waiting. Without KEY: everything that is interrupted.
 
     \b
-    wfe executions resume order:0042
+    wfe executions resume order-0045
     wfe executions resume
     """
     from wfe.cli import inputs
@@ -77,7 +77,7 @@ def retry(session: Session, key: Key) -> int:
     """Run again what was reverted or has failed: the same input, a new run of the same id.
 
     \b
-    wfe executions retry order:0042
+    wfe executions retry order-0044
     """
     from wfe.store import codec
 
@@ -110,7 +110,7 @@ def cancel(session: Session, key: Key) -> int:
     command returns as soon as that one has accepted it.
 
     \b
-    wfe executions cancel order:0042
+    wfe executions cancel order-0046
     """
     execution, catalog = _known(session, key)
     head = execution.head
@@ -134,7 +134,7 @@ def delete(session: Session, key: Key, yes: Yes = False) -> int:
     cancel it first.
 
     \b
-    wfe executions delete order:0042 -y
+    wfe executions delete order-0047 -y
     """
     import asyncio
 

@@ -8,9 +8,11 @@ than the terminal is wide goes on in the next one without a break in it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, TextIO
+from itertools import accumulate
+from typing import TYPE_CHECKING, TextIO
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleDimensions, Group
@@ -18,27 +20,12 @@ from rich.live import Live
 from rich.text import Text
 
 from wfe.cli import documents, text, tree
+from wfe.cli.looks import can_show_symbols, look
 from wfe.model import Execution
 
-#: State → symbol, its stand-in where the terminal knows ASCII only, and style.
-_LOOKS = {
-    "done": ("✓", "+", "green"),
-    "failed": ("✗", "x", "bold red"),
-    "timeout": ("✗", "x", "bold red"),
-    "reverted": ("↺", "<", "magenta"),
-    "running": ("▸", ">", "cyan"),
-    "interrupted": ("◌", "?", "yellow"),
-    "invoking": ("▸", ">", "cyan"),
-    "compensating": ("◂", "<", "cyan"),
-    "waiting_to_compensate": ("◂", "<", "cyan"),
-    "waiting": ("●", "*", "yellow"),
-    "sleeping": ("◷", "~", "yellow"),
-    "retrying": ("↻", "~", "yellow"),
-    "skipped": ("○", "-", "dim"),
-    "skipped_failure": ("○", "-", "dim"),
-    "not_started": ("·", ".", "dim"),
-    "dormant": ("·", ".", "dim"),
-}
+if TYPE_CHECKING:
+    from wfe.cli.diagram import Diagram
+
 _BRACKETS = {"": " ", "first": "┌", "middle": "│", "last": "└"}
 _ASCII_BRACKETS = {"": " ", "first": "|", "middle": "|", "last": "|"}
 _MOVING = ("running", "compensating")
@@ -63,7 +50,9 @@ class Screen:
             width=width,
             legacy_windows=False,
         )
-        self._is_plain = not _can_show_symbols(stream)
+        self._is_plain = not can_show_symbols(stream)
+        #: The lengths of the lines that were drawn last, of what moves.
+        self._frame: list[int] = []
 
     @property
     def width(self) -> int:
@@ -72,11 +61,30 @@ class Screen:
 
     def line(self, *parts: Text | str) -> None:
         """One line of text, however long."""
-        self.console.print(Text.assemble(*parts), soft_wrap=True)
+        self.console.print(_seen(Text.assemble(*parts)), soft_wrap=True)
 
     def title(self, title: str) -> None:
         """The head of what follows."""
         self.line(Text(title, "bold"))
+
+    def paragraph(self, sentence: str, *, indent: str = "", label: str = "") -> None:
+        """A sentence, broken between words where the line ends; a word that is longer, such as a key,
+        stays whole. `label` stands before the first line, the others begin below its end."""
+        room = self.width - cell_len(indent) - cell_len(label)
+        for number, line in enumerate(_broken(sentence, room)):
+            before = label if number == 0 else " " * cell_len(label)
+            self.line(indent, Text(before, "dim"), line)
+
+    def with_note(self, line: Text, note: str, *, indent: int) -> None:
+        """A line, and a note beside it, or below where there is no room for it."""
+        if not note or _length(line) + 2 + cell_len(note) <= self.width:
+            whole = Text.assemble(line, f"  {note}" if note else "")
+            whole.rstrip()
+            self.line(whole)
+            return
+        line.rstrip()
+        self.line(line)
+        self.paragraph(note, indent=" " * indent)
 
     def dim(self, lines: str) -> None:
         """What only some readers want."""
@@ -84,10 +92,10 @@ class Screen:
 
     def state(self, word: str, *, frame: int | None = None) -> Text:
         """The symbol and the word of a state; `frame` moves the symbol of what is under way."""
-        return Text.assemble(self._symbol(word, frame), " ", Text(word, _style(word)))
+        return Text.assemble(self._symbol(word, frame), " ", Text(word, look(word).style))
 
     def _symbol(self, word: str, frame: int | None) -> Text:
-        symbol, plain, style = _LOOKS.get(word, ("?", "?", ""))
+        symbol, plain, style = look(word)
         if frame is not None and word in _MOVING:
             frames = _ASCII_FRAMES if self._is_plain else _FRAMES
             return Text(frames[frame % len(frames)], style)
@@ -107,8 +115,22 @@ class Screen:
                 last = Text()
                 line.rstrip()
             elif cut:
-                last.truncate(room, overflow="ellipsis")
+                last = self._cut(last, room)
             self.line(line, last)
+
+    def lines(self, titles: Sequence[str], rows: Iterable[Sequence[Text]]) -> list[Text]:
+        """The lines of a table whose last column is as long as it likes."""
+        table = [[Text(title, "dim") for title in titles], *rows]
+        lines = aligned([row[:-1] for row in table])
+        return [Text.assemble(line, row[-1]) for line, row in zip(lines, table, strict=True)]
+
+    def rows(
+        self, rows: Iterable[Sequence[Text]], *, least: Mapping[int, int] | None = None
+    ) -> list[Text]:
+        """Lines of cells below each other, without titles. `least` is how wide a column is at least,
+        in cells."""
+        table = list(rows)
+        return aligned(table, least=least) if table else []
 
     def columns(self, rows: Iterable[Sequence[str]]) -> None:
         """Data side by side, without titles."""
@@ -117,16 +139,22 @@ class Screen:
             self.line(line)
 
     def text(self, data: str) -> Text:
-        """Data as it is, but for control characters."""
-        return Text(text.safe(data))
+        """Data as it is, but for control characters and what nobody would see."""
+        return Text(text.shown(data))
 
     # --- what moves -----------------------------------------------------------------------------
 
     def live(self, draw: Callable[[], Sequence[Text]]) -> Live:
         """A context in which what `draw` gives is kept up to date at the bottom of the screen, and
-        stays there at the end; what is printed meanwhile stands above."""
+        stays there at the end; what is printed meanwhile stands above. No line is broken."""
+
+        def frame() -> Group:
+            lines = [self._cut(line, self.width) for line in draw()]
+            self._frame = [_length(line) for line in lines]
+            return Group(*lines)
+
         return Live(
-            get_renderable=lambda: Group(*draw()),
+            get_renderable=frame,
             console=self.console,
             refresh_per_second=8,
             vertical_overflow="crop",
@@ -134,44 +162,100 @@ class Screen:
             redirect_stderr=False,
         )
 
+    @contextmanager
+    def whole(self) -> Iterator[Callable[[Sequence[Text]], None]]:
+        """Have the whole terminal, which is at the end as it was before. Gives a function that shows
+        lines there, as many as fit; one that is longer than the terminal is wide goes on in the next."""
+
+        def show(lines: Sequence[Text]) -> None:
+            heights = [max(-(-_length(line) // self.width), 1) for line in lines]
+            ends = accumulate(heights)
+            with self.console.capture() as picture:
+                for line, end in zip(lines, ends, strict=True):
+                    if end <= self.height:
+                        self.line(line)
+            self.console.file.write("\x1b[H\x1b[J" + picture.get().removesuffix("\n"))
+            self.console.file.flush()
+
+        with self.console.screen():
+            yield show
+
     def fit(self, size: os.terminal_size) -> None:
         """Draw for a terminal of this size from now on."""
+        if size.columns < self.width:
+            # The terminal has broken the lines that stand there: more of them are to be wiped out.
+            broken = sum((length - 1) // size.columns for length in self._frame if length)
+            self.console.file.write("\x1b[2K\x1b[1A" * broken)
         self.console.size = ConsoleDimensions(size.columns, size.lines)
+
+    def _cut(self, line: Text, room: int) -> Text:
+        """The beginning of a line, where the whole has no room."""
+        if _length(line) <= room:
+            return line
+        dots = "..." if self._is_plain else "…"
+        short = line.copy()
+        short.truncate(max(room - len(dots), 0))
+        short.append(dots)
+        return short
 
     @property
     def height(self) -> int:
         """In lines."""
         return self.console.height
 
+    def diagram(self, diagram: Diagram) -> None:
+        """Boxes side by side, as many as there is room for."""
+        from wfe.cli import diagram_text
+
+        for line in diagram_text.drawn(diagram, self.width, plain=self._is_plain):
+            styles = ("bold" if part.word == "*" else look(part.word).style for part in line)
+            parts = [Text(part.text, style) for part, style in zip(line, styles, strict=True)]
+            self.line(*parts)
+
     # --- the tree of steps -----------------------------------------------------------------------
 
     def part(self, part: tree.Part, *, frame: int | None = None) -> list[Text]:
         """The lines of a part of the tree, with those that are left out counted."""
-        dots = "..." if self._is_plain else "…"
-        before = [Text(f" {dots} {part.before} before", "dim")] if part.before else []
-        after = [Text(f" {dots} {part.after} after", "dim")] if part.after else []
-        return [*before, *self.steps(part.rows, frame=frame), *after]
+        before, after = self._left_out(part.before, "before"), self._left_out(part.after, "after")
+        return [*before, *self.steps(part.rows, frame=frame, cut=True), *after]
 
-    def summary(self, execution: Execution, now: datetime) -> Text:
-        """Where an execution stands, on one line."""
+    def _left_out(self, counts: Mapping[str, int], where: str) -> list[Text]:
+        if not counts:
+            return []
+        told = ", ".join(f"{count} {word}" for word, count in counts.items())
+        return [Text(f" {'...' if self._is_plain else '…'} {told} {where}", "dim")]
+
+    def summary(self, execution: Execution, now: datetime, *, status: str | None = None) -> Text:
+        """Where an execution stands, on one line. `status`: another one than it has now."""
         head = execution.head
         over, steps = tree.settled(execution)
         took = text.seconds(head.started_at or head.created_at, head.ended_at or now)
         facts = f"  {over} of {steps} steps  {text.elapsed(took)}"
-        return Text.assemble(" ", self.state(documents.status(execution)), Text(facts, "dim"))
+        return Text.assemble(
+            " ", self.state(status or documents.status(execution)), Text(facts, "dim")
+        )
 
-    def steps(self, rows: Sequence[tree.Row], *, frame: int | None = None) -> list[Text]:
-        """A line for each step, and one more where its notes do not fit beside it."""
-        heads = aligned([self._cells(row, frame) for row in rows], gap=1)
+    def steps(
+        self, rows: Sequence[tree.Row], *, frame: int | None = None, cut: bool = False
+    ) -> list[Text]:
+        """A line for each step, and one more where its notes do not fit beside it. `cut`: names that
+        leave no room for what becomes of the steps are cut."""
+        cells = [self._cells(row, frame) for row in rows]
+        heads = aligned(cells, gap=1)
+        if cut and heads and (excess := _length(heads[0]) - self.width) > 0:
+            room = max(max(_length(row[0]) for row in cells) - excess, _WORD)
+            heads = aligned([[self._cut(row[0], room), *row[1:]] for row in cells], gap=1)
         lines: list[Text] = []
         for row, head in zip(rows, heads, strict=True):
-            notes = Text(f" {self._dot()} ".join(row.notes), "dim" if _is_calm(row) else "")
+            notes = Text(
+                text.seen(f" {self._dot()} ".join(row.notes)), "dim" if _is_calm(row) else ""
+            )
             line = Text.assemble(head, " ", notes)
             if not row.notes or _length(line) <= self.width:
                 lines.append(line)
             else:
                 indent = 6 + 2 * row.depth
-                notes.truncate(max(self.width - indent, 10), overflow="ellipsis")
+                notes = self._cut(notes, max(self.width - indent, 10))
                 lines += [head, Text.assemble(" " * indent, notes)]
         for line in lines:
             line.rstrip()
@@ -180,7 +264,8 @@ class Screen:
     def _cells(self, row: tree.Row, frame: int | None) -> list[Text]:
         brackets = _ASCII_BRACKETS if self._is_plain else _BRACKETS
         indent = "  " * row.depth
-        name = Text(row.step, "dim" if _word(row) in ("not_started", "skipped") else "")
+        is_quiet = _word(row) in ("not_started", "skipped")
+        name = Text(self._known(text.shown(row.step)), "dim" if is_quiet else "")
         first = Text.assemble(" ", Text(brackets[row.bracket], "dim"), " ", indent, name)
         return [first, *self._side(row.invoke, frame), *self._side(row.compensate, frame)]
 
@@ -189,13 +274,39 @@ class Screen:
             return [Text(), Text()]
         return [self.state(side.word, frame=frame), Text(text.elapsed(side.seconds), "dim")]
 
+    def _known(self, words: str) -> str:
+        """With escapes for what the terminal does not know, so that they count as long as they are."""
+        return words.encode("ascii", "backslashreplace").decode() if self._is_plain else words
+
     def _dot(self) -> str:
         return "-" if self._is_plain else "·"
 
 
-def aligned(rows: Sequence[Sequence[Text]], *, gap: int = 2) -> list[Text]:
+def _seen(line: Text) -> Text:
+    """The line with escapes for what nobody would see."""
+    for place, escape in reversed(text.unseen(line.plain)):
+        line = Text.assemble(line[:place], escape, line[place + 1 :])
+    return line
+
+
+def _broken(sentence: str, room: int) -> list[str]:
+    lines = [""]
+    for word in sentence.split(" "):
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        if cell_len(longer) <= room or not lines[-1]:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
+def aligned(
+    rows: Sequence[Sequence[Text]], *, gap: int = 2, least: Mapping[int, int] | None = None
+) -> list[Text]:
     """Rows of cells as lines whose columns stand below each other, padded with spaces."""
     widths = [max(map(_length, column)) for column in zip(*rows, strict=True)]
+    for column, width in (least or {}).items():
+        widths[column] = max(widths[column], width)
     lines = []
     for row in rows:
         line = Text(no_wrap=True)
@@ -210,22 +321,9 @@ def _length(cell: Text) -> int:
     return cell_len(cell.plain)
 
 
-def _style(word: str) -> str:
-    return _LOOKS.get(word, ("", "", ""))[2]
-
-
 def _is_calm(row: tree.Row) -> bool:
     return _word(row) not in ("failed", "timeout", "waiting")
 
 
 def _word(row: tree.Row) -> str:
     return row.invoke.word if row.invoke is not None else ""
-
-
-def _can_show_symbols(stream: Any) -> bool:
-    encoding = getattr(stream, "encoding", None) or "ascii"
-    try:
-        "✓▸●┌⠋".encode(encoding)
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True

@@ -1,4 +1,4 @@
-"""`wfe step`: answer a step that waits, and carry its execution on."""
+"""`wfe step`: see steps, answer one that waits, and carry its execution on."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wfe.cli import steps
 from wfe.cli.command import command, group
-from wfe.cli.output import RUN_FORMATS
+from wfe.cli.output import LIST_FORMATS, ONE_FORMATS, RUN_FORMATS
 from wfe.cli.session import Session
 from wfe.errors import WorkflowNotFound
 
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
     from wfe.model import CommandResult, Event, StepKey
     from wfe.runtime.engine import Engine
 
-app = group("Answer steps that wait.")
+app = group("See steps, and answer those that wait.")
+
+command(app, "list", formats=LIST_FORMATS)(steps.list_)
+command(app, "show", formats=ONE_FORMATS)(steps.show)
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="See: wfe help keys.")]
 
@@ -101,7 +105,7 @@ def skip(
     it will not be undone. Of a key that ends in `compensate`: its undo counts as done.
 
     \b
-    wfe step skip release:2026.12:announce:invoke --reason 'told by phone'
+    wfe step skip release:2026.13:approve:invoke --reason 'told by phone'
     """
 
     async def answer(
@@ -124,7 +128,7 @@ def retry(session: Session, key: Key) -> int:
     """Attempt a step again now that waits for an answer or for its next attempt.
 
     \b
-    wfe step retry release:2026.12:upload:invoke
+    wfe step retry release:2026.14:approve:invoke
     """
 
     async def answer(

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 # Patterns are texts, compiled when a text first needs them: most never do.
 _CONTROL = r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
+#: What is invisible, or turns the order of what stands after it: with these, two names look alike, and
+#: a line says something else than it holds. A joiner is left between the letters of scripts that need
+#: it, and between the parts of an emoji.
+_UNSEEN = (
+    r"[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    r"\U000e0000-\U000e007f]"
+    r"|(?<![^\x00-\x7f\u200b-\u200f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f\u200b-\u200f])"
+)
 #: What JSON text may hold, but a terminal or a reader of lines would take for a command or an end.
-_UNSAFE_IN_JSON = r"[\x7f-\x9f\u2028\u2029]"
+_UNSAFE_IN_JSON = rf"[\x7f-\x9f\u2028\u2029]|{_UNSEEN}"
 _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
@@ -17,12 +26,31 @@ def _escape(match: re.Match[str]) -> str:
     if character in _SHORT:
         return _SHORT[character]
     code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def safe(text: str) -> str:
     """`text` on one line, with control characters written as escapes; all else as it is."""
     return text if text.isprintable() else re.sub(_CONTROL, _escape, text)
+
+
+def seen(text: str) -> str:
+    """`text` for people: what they would not see is written as escapes; all else as it is."""
+    return text if text.isprintable() else re.sub(_UNSEEN, _escape, text)
+
+
+def unseen(text: str) -> list[tuple[int, str]]:
+    """Where characters are that `seen` writes as escapes, and those."""
+    if text.isprintable():
+        return []
+    return [(match.start(), _escape(match)) for match in re.finditer(_UNSEEN, text)]
+
+
+def shown(text: str) -> str:
+    """`text` on one line for people: control characters and what they would not see as escapes."""
+    return text if text.isprintable() else seen(safe(text))
 
 
 def safe_lines(text: str) -> str:
@@ -93,3 +121,70 @@ def age(moment: datetime | None, now: datetime) -> str:
         if length >= size:
             return f"{int(length // size)}{unit}"
     return f"{max(int(length), 0)}s"
+
+
+def size(length: int) -> str:
+    """Bytes as a person reads them: 512 B, 8.2 kB, 112 MB."""
+    value, unit = float(length), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if value < 999.5:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.1f} {unit}" if unit != "B" and value < 9.95 else f"{value:.0f} {unit}"
+
+
+def ago(moment: datetime | None, now: datetime) -> str:
+    """`12m ago (2026-11-30T08:00:00.000Z)`; empty for None."""
+    return "" if moment is None else f"{age(moment, now)} ago ({iso(moment)})"
+
+
+def since(moment: datetime | None, now: datetime) -> str:
+    """`for 12m05s (since 2026-11-30T08:00:00.000Z)`; empty for None."""
+    if moment is None:
+        return ""
+    return f"for {elapsed(seconds(moment, now))} (since {iso(moment)})"
+
+
+def to(moment: datetime | None, now: datetime) -> str:
+    """`in 12m05s (2026-11-30T08:00:00.000Z)`, or that it should have come already; empty for None."""
+    if moment is None:
+        return ""
+    if moment <= now:
+        return f"at once: it was due {ago(moment, now)}"
+    return f"in {elapsed(seconds(now, moment))} ({iso(moment)})"
+
+
+# --- room ----------------------------------------------------------------------------------------
+
+
+def cells(text: str) -> int:
+    """How many cells of a terminal a text takes, as far as its characters tell one by one."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
+
+
+#: Where a name may be broken: behind one of these, or before a capital letter.
+_BREAKS = r"(?<=[ \-_./:])|(?<=[a-z0-9])(?=[A-Z])"
+
+
+def broken(text: str, room: float, measure: Callable[[str], float]) -> list[str]:
+    """`text` in lines of at most `room` by `measure`: broken where its words or parts end, and
+    anywhere where one of those is longer than a line."""
+    lines = [""]
+    for part in re.split(_BREAKS, text):
+        if measure(lines[-1] + part.rstrip()) <= room:
+            lines[-1] += part
+            continue
+        if lines[-1]:
+            lines.append("")
+        for character in part:
+            if lines[-1] and measure(lines[-1] + character) > room:
+                lines.append("")
+            lines[-1] += character
+    return [line.rstrip() for line in lines]

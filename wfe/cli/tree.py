@@ -5,15 +5,17 @@ Going backwards has a column of its own, so that a step that was done and then u
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
 
-from wfe.cli import text
+from wfe.cli import family, text
 from wfe.model import (
     Execution,
+    ExecutionKey,
     Flow,
     Head,
     StepKey,
@@ -27,8 +29,8 @@ from wfe.model import (
 class Side(NamedTuple):
     """One side of a step, invoke or compensate: the word for its state, and how long it took."""
 
-    #: A word of the vocabulary, or `running`, `waiting`, `sleeping` or `retrying` where that
-    #: says too little.
+    #: A word of the vocabulary, or `running`, `interrupted`, `waiting`, `sleeping`, `retrying` or
+    #: `parked` where that says too little.
     word: str
     seconds: float | None = None
 
@@ -47,15 +49,6 @@ class Row(NamedTuple):
     compensate: Side | None
     notes: tuple[str, ...]
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether the step is over, for now."""
-        words = [side.word for side in (self.invoke, self.compensate) if side is not None]
-        return not any(word in _ACTIVE or word == StepState.NOT_STARTED for word in words)
-
-
-_ACTIVE = ("running", "waiting", "sleeping", "retrying", "compensating")
-
 
 class Progress(NamedTuple):
     """The newest that a step has told of itself."""
@@ -69,24 +62,54 @@ class Progress(NamedTuple):
 
 
 def rows(
-    execution: Execution, now: datetime, progress: Mapping[str, Progress] | None = None
+    execution: Execution,
+    now: datetime,
+    progress: Mapping[str, Progress] | None = None,
+    *,
+    is_past: bool = False,
 ) -> list[Row]:
-    """The steps in the order of the flow."""
+    """The steps in the order of the flow. `is_past`: so it was at `now`, whoever had it in hand."""
+    return _rows(execution, _places(execution.flow), now, progress or {}, is_past=is_past)
+
+
+class _Place(NamedTuple):
+    """A step, and where it stands in its stage."""
+
+    step: str
+    number: int
+    length: int
+
+
+def _places(flow: Flow) -> list[_Place]:
+    return [
+        _Place(name, number, len(stage))
+        for stage in flow.stages
+        for number, name in enumerate(stage)
+    ]
+
+
+def _rows(
+    execution: Execution,
+    places: Sequence[_Place],
+    now: datetime,
+    progress: Mapping[str, Progress],
+    *,
+    is_past: bool,
+) -> list[Row]:
+    at_work = "running" if is_past or execution.holder is not None else "interrupted"
     found = []
-    for stage in execution.flow.stages:
-        for place, name in enumerate(stage):
-            spec, record = execution.flow.steps[name], execution.step(name)
-            told = (progress or {}).get(name)
-            found.append(
-                Row(
-                    step=name,
-                    bracket=_bracket(place, len(stage)),
-                    depth=len(spec.guards),
-                    invoke=_invoke(record, now),
-                    compensate=_compensate(record, now),
-                    notes=tuple(_notes(execution.head, spec, record, now, told)),
-                )
+    for step, number, length in places:
+        spec, record = execution.flow.steps[step], execution.step(step)
+        found.append(
+            Row(
+                step=step,
+                bracket=_bracket(number, length),
+                depth=len(spec.guards),
+                invoke=_invoke(spec, record, now, at_work),
+                compensate=_compensate(spec, record, now, at_work),
+                notes=tuple(_notes(execution.head, spec, record, now, progress.get(step))),
             )
+        )
     return found
 
 
@@ -123,32 +146,76 @@ def given(options: msgspec.Struct) -> dict[str, object]:
 
 
 class Part(NamedTuple):
-    """Those rows that a screen has room for, and how many it leaves out before and after them."""
+    """Those rows that a screen has room for, and how many steps in which state are left out before
+    and after them."""
 
-    before: int
+    before: Mapping[str, int]
     rows: list[Row]
-    after: int
+    after: Mapping[str, int]
 
 
-def part(rows: list[Row], room: int) -> Part:
-    """All rows where they fit into `room` lines; else those around the first that is under way."""
-    if len(rows) <= room:
-        return Part(0, rows, 0)
-    room = max(room - 2, 1)
-    current = next((i for i, row in enumerate(rows) if not row.is_settled), len(rows) - 1)
-    start = min(max(current - room // 3, 0), len(rows) - room)
-    return Part(start, rows[start : start + room], len(rows) - start - room)
+def part(execution: Execution, now: datetime, progress: Mapping[str, Progress], room: int) -> Part:
+    """All rows where they fit into `room` lines; else those around the first that is under way. Costs
+    little for a step that is left out, so that a thousand of them can be drawn while they move."""
+    places = _places(execution.flow)
+    start, end = 0, len(places)
+    if len(places) > room:
+        room = max(room - 2, 1)
+        current = _current(execution, places)
+        start = min(max(current - room // 3, 0), len(places) - room)
+        end = start + room
+    return Part(
+        _counted(execution, places[:start]),
+        _rows(execution, places[start:end], now, progress, is_past=False),
+        _counted(execution, places[end:]),
+    )
+
+
+def _current(execution: Execution, places: Sequence[_Place]) -> int:
+    """Where something happens; where nothing does, the first step that is not over."""
+    if execution.active:
+        return next((i for i, place in enumerate(places) if place.step in execution.active), 0)
+    to_come = (i for i, place in enumerate(places) if _is_to_come(execution.step(place.step)))
+    return next(to_come, len(places) - 1)
+
+
+def _is_to_come(record: StepRecord) -> bool:
+    if record.compensate not in (StepState.DORMANT, StepState.REVERTED, StepState.FAILED):
+        return True
+    return record.invoke in (StepState.NOT_STARTED, StepState.INVOKING)
+
+
+def _counted(execution: Execution, places: Sequence[_Place]) -> Mapping[str, int]:
+    known = map(execution.steps.get, (place.step for place in places))
+    return Counter(_NOT_STARTED if record is None else str(record.state) for record in known)
+
+
+_NOT_STARTED = str(StepState.NOT_STARTED)
 
 
 def waiting_keys(execution: Execution) -> list[StepKey]:
     """The keys of the steps that wait for an answer from outside, in the order of the flow."""
     head = execution.head
     return [
-        StepKey(head.workflow_id, head.transaction_id, name, record.action)
-        for stage in execution.flow.stages
-        for name in stage
-        if (record := execution.step(name)).awaiting
+        StepKey(head.workflow_id, head.transaction_id, record.name, record.action)
+        for record in _awaiting(execution)
+        if execution.flow.steps[record.name].child is None
     ]
+
+
+def waiting_children(execution: Execution) -> list[tuple[str, ExecutionKey]]:
+    """The steps that wait for the end of the workflow that they run, and the key of that."""
+    found = []
+    for record in _awaiting(execution):
+        key = family.child_key(execution, record.name)
+        if key is not None:
+            found.append((record.name, key))
+    return found
+
+
+def _awaiting(execution: Execution) -> list[StepRecord]:
+    records = [execution.step(name) for stage in execution.flow.stages for name in stage]
+    return [record for record in records if record.awaiting]
 
 
 def settled(execution: Execution) -> tuple[int, int]:
@@ -164,42 +231,42 @@ def _bracket(place: int, length: int) -> str:
     return "first" if place == 0 else "last" if place == length - 1 else "middle"
 
 
-def _invoke(record: StepRecord, now: datetime) -> Side:
+def _invoke(spec: StepSpec, record: StepRecord, now: datetime, at_work: str) -> Side:
     if record.invoke in (StepState.SKIPPED, StepState.SKIPPED_FAILURE):
         return Side(str(record.invoke))
     if record.invoke is not StepState.INVOKING:
         return Side(str(record.invoke), text.seconds(record.started_at, record.ended_at))
-    return Side(_word_in_progress(record), text.seconds(record.started_at, now))
+    return Side(_word_in_progress(spec, record, at_work), text.seconds(record.started_at, now))
 
 
-def _compensate(record: StepRecord, now: datetime) -> Side | None:
+def _compensate(spec: StepSpec, record: StepRecord, now: datetime, at_work: str) -> Side | None:
     if record.compensate is StepState.DORMANT:
         return None
     since, ended = record.last_attempt_at, record.ended_at
     if since is not None and ended is not None and since < ended:
         since = None  # that was invoke's: undoing it is no call
     if record.compensate is StepState.COMPENSATING:
-        word = _word_in_progress(record)
+        word = _word_in_progress(spec, record, at_work)
         word = "compensating" if word == "running" else word
         return Side(word, text.seconds(since, now))
     return Side(str(record.compensate), text.seconds(since, record.undone_at))
 
 
-def _word_in_progress(record: StepRecord) -> str:
+def _word_in_progress(spec: StepSpec, record: StepRecord, at_work: str) -> str:
     if record.awaiting:
         return "waiting"
     if record.sleeping:
         return "sleeping"
     failed_for_now = record.invoke_status, record.compensate_status
     if StepStatus.TEMP_FAILURE in failed_for_now and not record.running:
-        return "retrying"
-    return "running"
+        return "retrying" if spec.options.auto_retry else "parked"
+    return at_work
 
 
 def _notes(
     head: Head, spec: StepSpec, record: StepRecord, now: datetime, progress: Progress | None
 ) -> list[str]:
-    notes = [_guard(head, guard) for guard in spec.guards]
+    notes = [guard(head, name) for name in spec.guards]
     if record.attempts > 1:
         most = max(spec.options.max_retries + 1, record.attempts)
         notes.append(f"attempt {record.attempts} of {most}")
@@ -218,9 +285,10 @@ def _notes(
     return [text.safe(note) for note in notes if note]
 
 
-def _guard(head: Head, guard: str) -> str:
-    held = head.guards.get(guard)
-    return f"when {guard}" + ("" if held is None else ": yes" if held else ": no")
+def guard(head: Head, name: str) -> str:
+    """A condition, and whether it held where that is known."""
+    held = head.guards.get(name)
+    return f"when {name}" + ("" if held is None else ": yes" if held else ": no")
 
 
 def _is_failing(record: StepRecord) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wfe.cli import check, graph
 from wfe.cli.command import command, group
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.output import LIST_FORMATS, ONE_FORMATS
@@ -43,8 +44,7 @@ def list_(session: Session) -> int:
     for failure in failures:
         failure.tell(color=session.colors(sys.stderr))
     if not found and not failures:
-        where = ", ".join(session.config.app) or f"no folder workflows/ in {session.config.root}"
-        print(f"No workflows: {where}. Name a file or module with --app.", file=sys.stderr)
+        print(session.why_no_workflows(), file=sys.stderr)
     return failures[0].exit_code if failures else ExitCode.OK
 
 
@@ -74,6 +74,10 @@ def show(
         case _:
             _print_one(document)
     return ExitCode.OK
+
+
+command(app, "graph")(graph.of_workflow)
+command(app, "check", formats=check.FORMATS)(check.run)
 
 
 def _summary(workflow: Workflow[Any, Any]) -> dict[str, Any]:
