@@ -79,7 +79,8 @@ class StepContext:
         self.step_name = step_name
         #: "invoke" or "compensate".
         self.action = action
-        #: The same at every attempt: hand it on, so that what happened already is recognised.
+        #: The same at every attempt, and in every run of the transaction id (`run_id` tells the runs
+        #: apart): hand it on, so that what happened already is recognised.
         self.idempotency_key = idempotency_key
         #: From 1.
         self.attempt = attempt
