@@ -82,7 +82,17 @@ class Value(NamedTuple):
     """A setting's value, and the flag, variable or file that it came from."""
 
     value: Any
+    #: `--db`, `WFE_DB`, the path of a file, or `default`.
     origin: str
+
+    @property
+    def source(self) -> Literal["flag", "environment", "file", "default"]:
+        """Of which kind the origin is."""
+        if self.origin.startswith("--"):
+            return "flag"
+        if self.origin.startswith("WFE_"):
+            return "environment"
+        return "default" if self.origin == "default" else "file"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import importlib
 import os
 import sysconfig
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +27,7 @@ from wfe.errors import (
     UsageError,
     WorkflowNotFound,
 )
+from wfe.glance import python_files
 from wfe.importing import Folder, Module, append_to_path, forget_plain_names
 
 
@@ -193,7 +194,9 @@ def _modules(source: str, root: Path) -> list[tuple[str, Module]]:
         raise ModuleFailed(source, f"There is no file or folder {shown(source)}.", hint=_SOURCES)
     if place.is_dir():
         folder = Folder.of(place)
-        files = [(str(file), Module(folder.name_of(file), str(file))) for file in _files(place)]
+        files = [
+            (str(file), Module(folder.name_of(file), str(file))) for file in python_files(place)
+        ]
         return [(source, Module(folder.package)), *files]
     if place.suffix != ".py":
         raise ModuleFailed(source, f"{shown(source)} is no Python file.", hint=_SOURCES)
@@ -202,14 +205,6 @@ def _modules(source: str, root: Path) -> list[tuple[str, Module]]:
 
 #: What can be named.
 _SOURCES = "Name a file.py, a folder or a dotted.module that exists."
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for parent, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith(("_", "test_", ".")))
-        for name in sorted(files):
-            if name.endswith(".py") and not name.startswith(("_", "test_", ".")):
-                yield Path(parent, name)
 
 
 # --- failures ------------------------------------------------------------------------------------
@@ -227,9 +222,10 @@ def _failure(source: str, error: BaseException) -> ModuleFailed:
     if isinstance(error, DefinitionError):
         what, hint, details = error.message, error.hint, []
         file, line = (error.file, error.line) if error.file else (file, line)
-    place = f"{shown(file)}:{line}" if file else f"{shown(source)} did not load"
+    place = (file, line or 1) if file else None
+    begin = f"{shown(place[0])}:{place[1]}" if place else f"{shown(source)} did not load"
     report = "".join([*traceback.format_list(frames), *details]).rstrip()
-    return ModuleFailed(source, f"{place}: {what}", report=report, hint=hint)
+    return ModuleFailed(source, f"{begin}: {what}", report=report, hint=hint, place=place)
 
 
 def _is_users(file: str) -> bool:

@@ -219,6 +219,9 @@ class StepOptions(msgspec.Struct, frozen=True, kw_only=True):
     save_response: bool = True
     #: True: a durable checkpoint around this step; None: as the other options imply.
     store: bool | None = None
+    #: There is nothing to undo: it changes nothing outside of the workflow, or the undo of another
+    #: step takes it back. Nothing but `wfe workflows check` looks at it.
+    pure: bool = False
 
     @property
     def has_deadlines(self) -> bool:

@@ -10,15 +10,14 @@ older ones are deleted only after that.
 
 from __future__ import annotations
 
-import os
 import re
 import sqlite3
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from wfe import PermanentStepFailure, StepContext, WorkflowResponse, config, step, workflow
+from wfe.store import backup, private
 
 NAME = re.compile(r"wfe-\d{8}T\d{6}Z\.db")
 
@@ -62,21 +61,13 @@ def make_plan(ctx: StepContext, request: Request) -> Plan:
 
 @step("copy-database")
 def copy_database(plan: Plan) -> Plan:
-    """Waits as long as somebody holds the source locked."""
+    """Waits for an hour where somebody holds the source locked."""
     partial = Path(plan.partial)
     try:
         partial.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         partial.unlink(missing_ok=True)
-        os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        with (
-            closing(sqlite3.connect(f"{Path(plan.source).as_uri()}?mode=ro", uri=True)) as source,
-            closing(sqlite3.connect(partial)) as copy,
-        ):
-            # All pages at once: one moment of the source. In portions, every commit of another
-            # process in between would start the copy again.
-            source.backup(copy)
-            # One file that stands alone, also where the source has a write-ahead log.
-            copy.execute("PRAGMA journal_mode = DELETE")
+        private.make_file(partial)
+        backup.copy_into(partial, Path(plan.source), patience=3600)
     except (OSError, sqlite3.Error) as error:
         raise PermanentStepFailure(f"{plan.source} cannot be copied: {error}", plan) from error
     return plan
@@ -90,29 +81,16 @@ def remove_partial(plan: Plan | None) -> None:
 
 @step("check-copy")
 def check_copy(plan: Plan) -> None:
-    try:
-        with closing(sqlite3.connect(f"{Path(plan.partial).as_uri()}?mode=ro", uri=True)) as copy:
-            found = [text for (text,) in copy.execute("PRAGMA integrity_check(5)")]
-    except sqlite3.DatabaseError as error:
-        found = [str(error)]
-    if found != ["ok"]:
-        report = " ".join("; ".join(found).split())
-        raise PermanentStepFailure(f"{plan.source} is damaged: {report}")
+    if found := backup.damage(Path(plan.partial)):
+        raise PermanentStepFailure(f"{plan.source} is damaged: {found}")
 
 
 @step
 def publish(plan: Plan) -> Plan:
     partial, target = Path(plan.partial), Path(plan.target)
-    try:
-        partial.replace(target)
-    except FileNotFoundError:
-        if not target.exists():  # else an attempt that a crash cut short has renamed it
-            raise
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # the name, too, survives a power cut before older backups go
-    finally:
-        os.close(folder)
+    # An attempt that a crash cut short may have renamed it already. The name survives a power cut
+    # before older backups go.
+    backup.publish(partial if partial.exists() else target, target)
     return plan
 
 

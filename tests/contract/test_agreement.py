@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from msgspec.structs import replace
 from tests.contract.support import NOW, SECOND, errors, events, heads, new, parts_of, steps, values
 from wfe.errors import SkipExecutionError, UsageError
 from wfe.model import Changes, Execution, ExecutionKey, ExecutionState, Head
+from wfe.store.conditions import Condition
 from wfe.store.contract import QUERY_FIELDS, CheckpointStore, Query
 from wfe.store.memory import MemoryStore
+from wfe.store.search import conditions
 from wfe.store.sqlite import SQLiteStore
 
 #: Each example goes through a file.
@@ -125,6 +128,8 @@ _fields = st.fixed_dictionaries(
         "retention_time": st.sampled_from([None, 0.0, 1.5, 4.0]),
         "running": st.integers(0, 1),
         "awaiting": st.integers(0, 2),
+        "held": st.integers(0, 1),
+        "parked": st.integers(0, 1),
         "idempotent": st.booleans(),
         "errors": st.lists(errors, max_size=1).map(tuple),
     }
@@ -170,10 +175,40 @@ _wheres = st.recursive(
     ),
     max_leaves=4,
 )
+#: What a person may type; some of it means nothing, and is left out.
+_typed = st.one_of(
+    st.builds(
+        "".join,
+        st.tuples(
+            st.sampled_from(
+                ["workflow", "transaction", "run", "state", "status", "created", "updated", "age"]
+                + ["attempts", "error", "step.reserve", "step.nope", "input", "input.total"]
+                + ["output", "output.reserve", "output.reserve.a", "output.0"]
+            ),
+            st.sampled_from(["=", "!=", "~", ">", ">=", "<", "<="]),
+            st.sampled_from(
+                ["order", "t1", "r1,R2", "done", "failed,done", "running", "interrupted", "waiting"]
+                + ["0", "1", "5", "5.0", "null", "true", "a", "é", "%", "2026-03-01", "1s", "-1"]
+            ),
+        ),
+    ),
+    _texts.map(lambda text: f"'{text}'"),
+)
+
+
+def _meaning(words: list[str]) -> tuple[Condition, ...]:
+    found: list[Condition] = []
+    for word in words:
+        with contextlib.suppress(UsageError):
+            found += conditions(word, NOW + 3 * SECOND)
+    return tuple(found)
+
+
 _queries = st.builds(
     Query,
     q=st.lists(_texts, max_size=2).map(" ".join),
     where=_wheres | st.just({}),
+    conditions=st.lists(_typed, max_size=2).map(_meaning),
     order_by=st.lists(
         st.tuples(st.sampled_from(["", "-"]), st.sampled_from(QUERY_FIELDS)).map("".join),
         max_size=2,
@@ -259,5 +294,7 @@ def test_both_stores_go_the_same_way(
     assert memory.reader.steps_waiting(limit=3) == sqlite.reader.steps_waiting(limit=3)
     due = [pair.run(store.due(now)) for store in pair.stores]
     assert due[0] == due[1]
+    ids = [summary.execution_id for summary in memory.reader.list(Query())]
+    assert memory.reader.step_counts(ids) == sqlite.reader.step_counts(ids)
     for query in (Query(), *queries):
         assert _answer(memory, query) == _answer(sqlite, query)

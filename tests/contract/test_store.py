@@ -603,6 +603,9 @@ async def test_the_timeline_keeps_every_field_in_order(store: CheckpointStore) -
     await move(store, execution, events=(timeout, failed, timeout))
     events = store.reader.timeline(execution.head.execution_id)
     assert list(events) == [told(), failed, timeout, failed, timeout]
+    for after in (1, 4, 5, 9):
+        rest = store.reader.timeline(execution.head.execution_id, after=after)
+        assert list(rest) == list(events)[after:]
     assert list(store.reader.timeline("wf_exec_none")) == []
 
 
@@ -658,3 +661,50 @@ async def test_the_reader_loads_what_the_store_loads(store: CheckpointStore) -> 
     assert parts_of(store.reader.load(KEY)) == parts_of(execution)
     assert parts_of(store.reader.load(KEY, "r1")) == parts_of(execution)
     assert store.reader.load(KEY, "r2") is None
+
+
+@on_loop
+async def test_a_child_is_kept_as_long_as_the_run_it_is_a_step_of(store: CheckpointStore) -> None:
+    ended = {"state": ExecutionState.DONE, "ended_at": NOW}
+    root = await keep(store, new(retention_time=10), **ended)
+    of_root = {
+        "root": "order:t1",
+        "parent_step_idempotency_key": "order:t1:reserve:invoke",
+        "parent_run_id": root.head.run_id,
+    }
+    await keep(store, new("c1", workflow_id="child", retention_time=1, **of_root), **ended)
+    await keep(store, new("c2", workflow_id="child", **of_root), **ended)
+    assert await store.delete_expired(NOW + 5 * SECOND) == 0
+    assert await store.delete_expired(NOW + 11 * SECOND) == 3
+    assert store.reader.count(Query()) == 0
+
+
+@on_loop
+async def test_a_child_with_time_of_its_own_may_outlive_its_parent(store: CheckpointStore) -> None:
+    ended = {"state": ExecutionState.DONE, "ended_at": NOW}
+    root = await keep(store, new(retention_time=1), **ended)
+    of_root = {
+        "root": "order:t1",
+        "parent_step_idempotency_key": "order:t1:reserve:invoke",
+        "parent_run_id": root.head.run_id,
+    }
+    await keep(store, new("c1", workflow_id="child", retention_time=9, **of_root), **ended)
+    assert await store.delete_expired(NOW + 5 * SECOND) == 1
+    assert await store.delete_expired(NOW + 10 * SECOND) == 1
+
+
+@on_loop
+async def test_a_parent_whose_child_has_ended_unheard_could_go_on(store: CheckpointStore) -> None:
+    parent = await keep(store, new(), awaiting=1)
+    await move(store, parent, begun(running=False, awaiting=True))
+    child = new(
+        "c1",
+        workflow_id="child",
+        root="order:t1",
+        parent_step_idempotency_key="order:t1:reserve:invoke",
+        parent_run_id="r1",
+    )
+    await keep(store, child, awaiting=1)
+    assert await store.interrupted(NOW) == []
+    await move(store, child, state=ExecutionState.DONE, ended_at=NOW, awaiting=0)
+    assert await store.interrupted(NOW) == [KEY]

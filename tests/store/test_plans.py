@@ -15,7 +15,12 @@ from wfe.store.connection import Connection
 from wfe.store.contract import Query
 from wfe.store.database import open_for_writing
 from wfe.store.reader import SQLiteReader
+from wfe.store.search import states
+from wfe.store.search_pages import behind
 from wfe.store.writer import Writer
+
+#: What a list shows where nothing else is asked for.
+ROOTS: dict[str, Any] = {"parent_step_idempotency_key": None}
 
 
 class Planned:
@@ -52,9 +57,14 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planned]:
         ({"state": "failed"}, "workflow_execution_state (state=?)"),
         ({"workflow_id": "order"}, "workflow_execution_workflow (workflow_id=?)"),
         ({"created_at": {"$gte": NOW}}, "workflow_execution_newest (created_at>?)"),
-        ({"status": "waiting"}, "workflow_execution_awaiting"),
+        ({"status": "waiting"}, "workflow_execution_open"),
         ({"status": "running"}, "workflow_execution_open"),
         ({"status": "sleeping"}, "workflow_execution_open"),
+        (ROOTS, "workflow_execution_roots"),
+        (ROOTS | {"state": "failed"}, "workflow_execution_state (state=?)"),
+        (ROOTS | {"created_at": {"$gte": NOW}}, "workflow_execution_roots (created_at>?)"),
+        (ROOTS | {"shown": "waiting"}, "workflow_execution_open"),
+        (ROOTS | {"shown": ["interrupted"]}, "workflow_execution_open"),
     ],
     ids=str,
 )
@@ -65,6 +75,53 @@ def test_lists_come_in_order_out_of_an_index(
     plan = planned.plan()
     assert index in plan
     assert "TEMP B-TREE" not in plan
+
+
+@pytest.mark.parametrize(
+    ("where", "index"),
+    [(ROOTS, "workflow_execution_roots"), (ROOTS | {"state": "done"}, "workflow_execution_state")],
+    ids=str,
+)
+def test_counts_read_an_index(planned: Planned, where: dict[str, Any], index: str) -> None:
+    planned.reader.count(Query(where=where))
+    assert index in planned.plan()
+
+
+@pytest.mark.parametrize(
+    ("where", "index"),
+    [
+        (ROOTS, "workflow_execution_roots (created_at<?)"),
+        ({}, "workflow_execution_newest (created_at<?)"),
+        ({"state": "failed"}, "workflow_execution_state (state=? AND created_at<?)"),
+        ({"workflow_id": "x"}, "workflow_execution_workflow (workflow_id=? AND created_at<?)"),
+    ],
+    ids=str,
+)
+def test_a_page_begins_where_the_last_one_ended(
+    planned: Planned, where: dict[str, Any], index: str
+) -> None:
+    planned.reader.list(Query(where=where, conditions=(behind("1.x"),), limit=50))
+    plan = planned.plan()
+    assert index in plan
+    assert "TEMP B-TREE" not in plan
+
+
+def test_of_several_states_a_page_each_is_read(planned: Planned) -> None:
+    planned.reader.list(Query(where=ROOTS, conditions=(states("done,failed,waiting"),), limit=50))
+    *pages, sorting = [
+        line for line in planned.plan().split("\n") if "USING INDEX" in line or "TEMP" in line
+    ]
+    assert set(pages) == {
+        "SEARCH t1 USING INDEX workflow_execution_state (state=?)",
+        "SCAN t1 USING INDEX workflow_execution_open",
+    }
+    assert sorting == "USE TEMP B-TREE FOR ORDER BY"  # of the pages
+
+
+def test_what_has_a_word_is_looked_up(planned: Planned) -> None:
+    for question in (planned.reader.list, planned.reader.count):
+        question(Query(where=ROOTS, q="nothing", limit=50))
+        assert "SEARCH t1 USING INTEGER PRIMARY KEY (rowid=?)" in planned.plan()
 
 
 @pytest.mark.parametrize("field", ["transaction_id", "run_id", "execution_id"])

@@ -13,7 +13,7 @@ import msgspec
 
 from wfe.authoring.near import near
 from wfe.authoring.places import refuse
-from wfe.authoring.schedules import Schedule
+from wfe.authoring.schedules import Schedule, refuse_what_never_fires
 from wfe.errors import InvalidName, InvalidOption
 from wfe.model import StepOptions, WorkflowOptions, check_name
 
@@ -40,6 +40,7 @@ class StepConfig(TypedDict, total=False):
     no_wait: bool
     save_response: bool
     store: bool | None
+    pure: bool
 
 
 class NamedStepConfig(StepConfig, total=False):
@@ -77,6 +78,8 @@ def workflow_options(given: Mapping[str, Any]) -> tuple[WorkflowOptions, Schedul
     """
     checked = _checked(given, _WORKFLOW, "workflow")
     schedule = checked.pop("schedule", None)
+    if schedule is not None:
+        refuse_what_never_fires(schedule)
     return WorkflowOptions(**checked), schedule
 
 
@@ -144,6 +147,7 @@ _STEP: Mapping[str, _Rule] = {
     "no_wait": _SWITCH,
     "save_response": _SWITCH,
     "store": _Rule("True, False or None", bool, optional=True),
+    "pure": _SWITCH,
 }
 
 _WORKFLOW: Mapping[str, _Rule] = {

@@ -1,21 +1,22 @@
 """`Schedule`: when a workflow is to run by itself, as it is written down.
 
-What can be seen without reading the expression is checked here, where it is written; the expression
-and the time zone when the workflow is scheduled, as reading them takes a package that a workflow which
-is only run need not load.
+A schedule that cannot fire is refused where it is written. Reading an expression takes a package whose
+import takes longer than all of a short command; so the usual ones, in which nothing can be wrong, are
+recognised by their looks, and only the others are read when a workflow is composed.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from wfe.authoring.places import refuse
-from wfe.errors import InvalidOption, NonSerializableValue
+from wfe.errors import InvalidOption, InvalidSchedule, NonSerializableValue
 from wfe.plain import plain
 
 #: The `input` that stands for the moment of the tick.
@@ -81,6 +82,38 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
         except NonSerializableValue as error:
             raise refuse(InvalidOption, error.message) from None
         msgspec.structs.force_setattr(self, "input", given)
+
+
+#: Five fields, each of which is `*`, a step or numbers in range, with a date that every month has; or a
+#: name.
+_USUAL = re.compile(
+    r"""
+    (\*|\*/([2356]|10|12|15|20|30)|[0-5]?\d(,[0-5]?\d)*) \ +
+    (\*|\*/([23468]|12)|(1?\d|2[0-3])(,(1?\d|2[0-3]))*) \ +
+    (\*|[1-9]|1\d|2[0-8]) \ +
+    (\*|[1-9]|1[0-2]) \ +
+    (\*|[0-7]|1-5)
+    | @(hourly|daily|midnight|weekly|monthly|yearly|annually)
+    """,
+    re.VERBOSE | re.ASCII,
+)
+
+
+def refuse_what_never_fires(schedule: Schedule) -> None:
+    """
+    Raises:
+        InvalidOption: its expression or its time zone means nothing, or it would never fire.
+    """
+    is_usual = schedule.cron is None or _USUAL.fullmatch(schedule.cron) is not None
+    if is_usual and schedule.timezone == "UTC" and not schedule.jitter:
+        return
+    # It knows this module: it is asked for when it is needed.
+    from wfe.scheduling.schedule import Timetable
+
+    try:
+        Timetable(schedule, anchor=datetime(2000, 1, 1, tzinfo=UTC))
+    except InvalidSchedule as error:
+        raise refuse(InvalidOption, error.message, hint=error.hint) from None
 
 
 class _Rule(NamedTuple):

@@ -6,17 +6,33 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from wfe.cli import completion
 from wfe.cli.command import Group, print_help, root
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.failures import Failure, debugging
 from wfe.cli.session import colors_by_default
 
+
+class Root(Group):
+    """The outermost group. The shell may be left out behind the two flags that are about one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        from wfe.cli.shells import SCRIPTS
+
+        is_bare = args[:1] in (["--install-completion"], ["--show-completion"])
+        if is_bare and not {*args[1:2]} & SCRIPTS.keys():
+            args = [f"{args[0]}=", *args[1:]]
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(
-    cls=Group,
+    cls=Root,
+    add_completion=False,
     help="Run workflows that undo themselves, and see what became of them.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -26,13 +42,40 @@ app = typer.Typer(
 def _root(
     ctx: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+    install_completion: Annotated[
+        str | None,
+        typer.Option(
+            "--install-completion",
+            metavar="[SHELL]",
+            help="Let bash, zsh or fish complete names and keys.",
+        ),
+    ] = None,
+    show_completion: Annotated[
+        str | None,
+        typer.Option("--show-completion", metavar="[SHELL]", help="Show the script that does so."),
+    ] = None,
 ) -> None:
     if version:
         from importlib.metadata import version as installed
 
         print(f"wfe {installed('wfe')}")
         raise typer.Exit
+    if install_completion is not None or show_completion is not None:
+        _complete(install_completion, show_completion)
+        raise typer.Exit
     print_help(ctx)
+
+
+def _complete(install: str | None, show: str | None) -> None:
+    from wfe.cli import shells
+
+    name = install or show or shells.present(os.environ)
+    if install is None:
+        print(shells.script(name), end="")
+        return
+    done = shells.install(name, os.environ, Path.home())
+    reading = f", which {done.read_by} reads" if done.read_by is not None else ""
+    print(f"The completion for {name} is in {done.script}{reading}. Open a new terminal.")
 
 
 root(app, _root)
@@ -42,7 +85,15 @@ _MODULES = {
     "run": "wfe.cli.run",
     "executions": "wfe.cli.executions",
     "step": "wfe.cli.step",
+    "schedule": "wfe.cli.schedule",
+    "schedules": "wfe.cli.schedules",
+    "serve": "wfe.cli.serve",
     "workflows": "wfe.cli.workflows",
+    "gc": "wfe.cli.sweeping",
+    "db": "wfe.cli.db",
+    "doctor": "wfe.cli.doctor",
+    "config": "wfe.cli.configuration",
+    "init": "wfe.cli.init",
     "help": "wfe.cli.topics",
 }
 
@@ -74,6 +125,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     _open_closed_streams()
     _tolerate_any_text()
+    if completion.is_asked():
+        return completion.answer(lambda: whole().main([], "wfe", standalone_mode=False))
     try:
         code = whole().main(arguments, "wfe", standalone_mode=False)
         return int(code or ExitCode.OK)

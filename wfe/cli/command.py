@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from wfe.cli import completion
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.failures import Interrupted, help_with
 from wfe.cli.session import Session
@@ -70,6 +71,9 @@ class _Command(TyperCommand):
             vars(error)["ctx"] = vars(error).get("ctx") or ctx
             raise
 
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        return completion.plain(super().shell_complete(ctx, incomplete))
+
 
 class Group(TyperGroup):
     """A group of commands; alone it prints its help."""
@@ -80,6 +84,9 @@ class Group(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _lighten(self.get_params(ctx))
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        return completion.plain(super().shell_complete(ctx, incomplete))
 
 
 def group(help: str) -> typer.Typer:
@@ -116,7 +123,10 @@ def command(
             session = None
             try:
                 session = Session(flags, _checked(values.pop("output", None), formats))
-                return _quietly(partial(function, session, **values))
+                code = _quietly(partial(function, session, **values))
+                if session.afterwards is not None:
+                    session.afterwards()
+                return code
             except WfeError as error:
                 help_with(error, ctx.command_path, session)
                 raise
@@ -144,6 +154,8 @@ def root(app: typer.Typer, function: Callable[[typer.Context], None]) -> None:
 
 def _sign(run: Any, function: Callable[..., Any], parameters: list[inspect.Parameter]) -> None:
     """Let Typer see `parameters`, which `run` receives as keywords."""
+    if completion.is_asked():
+        completion.attach(parameters)
     context = inspect.Parameter("ctx", _KEYWORD, annotation=typer.Context)
     run.__name__, run.__doc__ = function.__name__, function.__doc__
     run.__signature__ = inspect.Signature([context, *parameters])

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from wfe.cli import text
 from wfe.cli.exit_codes import ExitCode
-from wfe.errors import MalformedKey, ModuleFailed, StoreError, TransactionNotFound, WfeError
+from wfe.errors import (
+    DefinitionChanged,
+    MalformedKey,
+    ModuleFailed,
+    StoreError,
+    TransactionNotFound,
+    WfeError,
+)
 
 if TYPE_CHECKING:
     from wfe.cli.session import Session
@@ -37,7 +44,7 @@ class Failure:
         self.hint = hint
         #: The execution or step that it is about.
         self.key = key
-        #: More lines for a person: a user's own frames.
+        #: More lines for a person: a user's own frames, or the steps that have changed.
         self.details = details
 
     @classmethod
@@ -50,7 +57,7 @@ class Failure:
                 exit_code=error.exit_code,
                 hint=error.hint or _hint(error, "wfe"),
                 key=_key(error),
-                details=error.report if isinstance(error, ModuleFailed) else "",
+                details=_details(error),
             )
         if isinstance(error, Interrupted):
             return cls("Interrupted.", code="interrupted", exit_code=ExitCode.INTERRUPTED)
@@ -72,17 +79,27 @@ class Failure:
     def tell(self, *, color: bool) -> None:
         """Write it to stderr."""
         label = "\x1b[1;31merror:\x1b[0m" if color else "error:"
-        lines = [f"{label} {text.safe(self.message)}"]
+        lines = [f"{label} {text.shown(self.message)}"]
         if self.details:
-            lines.append(text.safe_lines(self.details))
+            lines.append(text.seen(text.safe_lines(self.details)))
         if self.hint:
-            lines.append(f"  {text.safe(self.hint)}")
+            lines.append(f"  {text.shown(self.hint)}")
         print("\n".join(lines), file=sys.stderr)
 
 
 def debugging() -> bool:
     """Whether tracebacks of our own are wanted."""
     return bool(os.environ.get("WFE_DEBUG"))
+
+
+def _details(error: WfeError) -> str:
+    match error:
+        case ModuleFailed():
+            return error.report
+        case DefinitionChanged():
+            return "\n".join(error.changes)
+        case _:
+            return ""
 
 
 def _located(error: WfeError) -> str:

@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from types import FrameType
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from wfe.authoring.registry import Registry
 from wfe.cli import report
@@ -68,7 +68,7 @@ def drive(
     session.afterwards = functools.partial(_sweep, session)
     gc.enable()  # which a command that only reads does without
     sys.setswitchinterval(0.001)  # a commit beside a busy thread waits that long for the GIL
-    with stdout_kept(), watcher.running(), _log_shown(watcher):
+    with stdout_kept(), watcher.running(), log_shown(watcher):
         return asyncio.run(_drive(session, catalog, command, watcher, key, timeout))
 
 
@@ -98,7 +98,7 @@ async def _drive_many(
     session: Session, catalog: Catalog, work: Callable[[Engine], Awaitable[_Result]]
 ) -> tuple[_Result | None, int | None]:
     engine = engine_of(session, catalog)
-    with _Interrupts(lambda: None) as interrupts:
+    with Interrupts(lambda: None) as interrupts:
         await engine.start()
         working = asyncio.ensure_future(work(engine))
         arrived = asyncio.create_task(interrupts.arrived.wait())
@@ -142,7 +142,7 @@ async def _drive(
     def leave() -> None:
         watcher.leave(report.goes_on(session, view.key) if view.key is not None else "")
 
-    with _Interrupts(leave) as interrupts:
+    with Interrupts(leave) as interrupts:
         await engine.start()
         working = asyncio.ensure_future(command(engine, view.on_event))
         others = asyncio.create_task(view.keep()), asyncio.create_task(interrupts.arrived.wait())
@@ -204,7 +204,13 @@ class _View:
             await asyncio.sleep(_PACE)
 
 
-class _Interrupts:
+class HearsLogs(Protocol):
+    """Whoever shows what is logged."""
+
+    def on_log(self, key: StepKey | None, message: str) -> None: ...
+
+
+class Interrupts:
     """INT and TERM, while the context lasts."""
 
     def __init__(self, leave: Callable[[], None]) -> None:
@@ -215,7 +221,7 @@ class _Interrupts:
         #: The first that arrived.
         self.signal: int | None = None
 
-    def __enter__(self) -> _Interrupts:
+    def __enter__(self) -> Interrupts:
         for number in (signal.SIGINT, signal.SIGTERM):
             self._previous[number] = signal.signal(number, self._on_signal)
         return self
@@ -245,7 +251,7 @@ def leave_running_steps(exit_code: int) -> None:
 
 
 @contextlib.contextmanager
-def _log_shown(watcher: Watcher) -> Iterator[None]:
+def log_shown(watcher: HearsLogs) -> Iterator[None]:
     """Let what steps log reach the person who watches."""
     handler = _ToWatcher(watcher)
     logger = logging.getLogger("wfe")
@@ -260,7 +266,7 @@ def _log_shown(watcher: Watcher) -> Iterator[None]:
 
 
 class _ToWatcher(logging.Handler):
-    def __init__(self, watcher: Watcher) -> None:
+    def __init__(self, watcher: HearsLogs) -> None:
         super().__init__()
         self._watcher = watcher
 

@@ -43,8 +43,18 @@ def _encode_other(value: Any) -> str:
 
 
 def write_line(line: str) -> None:
-    """`line`, as it is, on stdout."""
-    sys.stdout.write(line + "\n")
+    """`line` on stdout: as it is; on a terminal with escapes for what people would not see."""
+    _Out().write(line + "\n")
+
+
+class _Out:
+    """stdout, as `write_line` says."""
+
+    def write(self, lines: str) -> None:
+        if sys.stdout.isatty():
+            cells = [line.split("\t") for line in lines.split("\n")]
+            lines = "\n".join("\t".join(map(text.shown, row)) for row in cells)
+        sys.stdout.write(lines)
 
 
 def print_list(documents: Sequence[Document], output: str, columns: Sequence[str]) -> None:
@@ -74,7 +84,7 @@ def print_tabbed(cells: Sequence[Any]) -> None:
 def _print_csv(documents: Sequence[Document]) -> None:
     import csv
 
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer = csv.writer(_Out(), lineterminator="\n")
     if documents:
         writer.writerow(documents[0])
     for document in documents:

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 from wfe.cli import documents, output, text
 from wfe.cli.live import Watcher
 from wfe.model import Event
+from wfe.store import private
 
 
 @contextlib.contextmanager
@@ -26,7 +27,7 @@ def recording(destination: str | None, watcher: Watcher) -> Iterator[Watcher]:
     elif destination == "-":
         yield _Recorder(sys.stdout, watcher)
     else:
-        with Path(destination).open("w", encoding="utf-8") as file:
+        with private.open_file(Path(destination)) as file:
             yield _Recorder(file, watcher)
 
 

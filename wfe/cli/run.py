@@ -116,6 +116,8 @@ def run(
     from wfe.model import ExecutionKey
 
     async def begin(engine: Engine, on_event: Callable[[Event], None]) -> CommandResult:
+        if until == "stored":
+            engine.hold_back()
         return await engine.run(
             workflow,
             value,

@@ -1,4 +1,4 @@
-"""`wfe schedules`: when schedules fire."""
+"""`wfe schedules`: when schedules fire, and what became of their ticks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from wfe.cli import ledger, scheduling
 from wfe.cli.command import command, group
 from wfe.cli.exit_codes import ExitCode
+from wfe.cli.output import LIST_FORMATS, ONE_FORMATS, RUN_FORMATS
 from wfe.cli.session import Session
 from wfe.errors import UsageError
 
@@ -19,9 +21,19 @@ if TYPE_CHECKING:
     from wfe.cli.render import Screen
     from wfe.scheduling.schedule import Timetable
 
-app = group("See when schedules fire.")
+app = group("See and direct what runs by itself.")
 
 _FORMATS = ("table", "json", "jsonl", "csv")
+_SHORT = ("table", "json")
+
+command(app, "list", formats=LIST_FORMATS)(ledger.list_)
+command(app, "show", formats=ONE_FORMATS)(ledger.show)
+command(app, "ticks", formats=LIST_FORMATS)(ledger.ticks)
+command(app, "pause", formats=_SHORT)(scheduling.pause)
+command(app, "resume", formats=_SHORT)(scheduling.resume)
+command(app, "delete", formats=_SHORT)(scheduling.delete)
+command(app, "trigger", formats=RUN_FORMATS)(scheduling.trigger)
+command(app, "backfill")(scheduling.backfill)
 
 
 @command(app, "preview", formats=_FORMATS)

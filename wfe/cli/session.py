@@ -89,6 +89,11 @@ class Session:
         with contextlib.redirect_stdout(sys.stderr):
             return discover.load(self.config.app, root=self.config.root)
 
+    def why_no_workflows(self) -> str:
+        """A sentence for a catalog that is empty, though nothing failed to load."""
+        where = ", ".join(self.config.app) or f"no folder workflows/ in {self.config.root}"
+        return f"No workflows: {where}. Name a file or module with --app."
+
     def _without_workflows(self, target: str) -> WorkflowNotFound:
         return WorkflowNotFound(
             target,

@@ -27,6 +27,83 @@ and action after the last two. A command about a step also takes an execution wi
 """
 
 
+_CRON = """\
+A schedule is a cron expression or an interval.
+
+  0 3 * * *          five fields: minutes, hours, days of the month, months, weekdays
+  */10 * * * * *     six fields: the first one is the seconds
+  @daily             also @hourly, @weekly, @monthly, @yearly, @midnight, @annually
+  @every 1h30m       an interval: s, m, h, d, counted from when it is first scheduled
+
+A field is a list of these, separated by commas:
+
+  *            all of them
+  5            this one; months and weekdays have names, too: JAN, MON (0 and 7 are Sunday)
+  9-17         from one to the other, both included
+  */15         every 15th, counted anew with each hour (day, month, year): */7 is not even,
+               and */90 minutes is hourly; @every keeps an even pace
+  10/15        the same, from 10 on: minutes 10, 25, 40, 55; 59/15 is only 59, 6/1 is 6 to 59
+  L, 15W       days of the month: the last one; the weekday (Monday to Friday) nearest the 15th
+  FRI#2, L5    weekdays: the second Friday of the month; the last one
+
+Where both days of the month and weekdays are named, a date fits where either does. Expressions that
+never fire (0 0 31 2 *) or leave a number to chance (R, H) are refused.
+
+Times are those of the schedule's time zone, UTC where none is named. When clocks are moved:
+
+  An expression that names hours fires once for each time it names. A time that is missing, as
+  clocks go forward, fires at the first moment after the gap; of one that comes twice, as clocks go
+  back, the first counts.
+  An expression for every hour keeps its pace: where an hour comes twice it fires in both, and where
+  one is missing it has no fires.
+  An interval notices nothing.
+
+See when one fires: wfe schedules preview '0 3 * * *' --tz Europe/London
+"""
+
+
+_QUERY = """\
+What `wfe executions list -q` takes: words, all of which have to be true.
+
+  0042 order                 a bare word is part of the workflow, the transaction, the state or the
+                             run id, in capitals or not
+  state=failed,reverted      field=value is the whole value; one of several, separated by commas
+  state!=done                not that value, or none at all
+  error~timeout              a part of it, in capitals or not
+  created>2h  attempts>=3    before or after it: > < >= <=
+  error~"connection reset"   spaces, commas and operators in quotes mean themselves, as in a shell;
+  "a=b"                      so this is a word
+
+A shell takes quotes, spaces, > and < for itself: put all that belongs to -q in single quotes.
+
+Fields:
+
+  workflow, transaction, run
+  state            as it is stored: not_started, invoking, waiting_to_compensate, compensating,
+                   done, reverted, failed
+  status           as the list shows it: running, waiting, sleeping, interrupted, done, reverted,
+                   failed
+  created, updated 2h or "2h ago": newer than that with >, older with <; or 2026-11-30,
+                   2026-11-30T08:00Z, of which = takes the whole day, minute or second
+  age              how long ago it was created: age>1d
+  attempts         of the step that took most
+  error            the name and the message of every failure
+  step.NAME        the state of a step, of its undo, or running, waiting, sleeping, retrying
+  input.PATH       what the execution was given: input.customer.id=42, input.items.0.sku~S1
+  output.PATH      its result; or what a step returned: output.charge.id=ch_1
+
+Numbers are compared as numbers. Children are listed with --all or --workflow.
+
+  wfe executions list -q 'state=failed created>1d error~"connection reset" step.charge=failed'
+"""
+
+
+_LINT = """\
+What `wfe workflows check` finds. An error cannot work and ends it with 2; a warning may be meant, and
+counts with --strict alone.
+"""
+
+
 def _exit_codes() -> str:
     return "".join(f"{code:>4}  {meaning}\n" for code, meaning in MEANINGS.items())
 
@@ -35,7 +112,30 @@ def _keys() -> str:
     return _KEYS
 
 
-_TOPICS = {"exit-codes": _exit_codes, "keys": _keys}
+def _cron() -> str:
+    return _CRON
+
+
+def _query() -> str:
+    return _QUERY
+
+
+def _lint() -> str:
+    from textwrap import fill
+
+    from wfe.lint.check import NOTICED, RULES
+
+    known = [(code, "error", claim) for code, claim in NOTICED.items()]
+    known += [(rule.code, str(rule.level), rule.claim) for rule in RULES]
+    entries = [
+        fill(claim, 99, initial_indent=f"  {code:<15} {level:<8} ", subsequent_indent=" " * 27)
+        for code, level, claim in known
+    ]
+    return "\n".join([_LINT, *entries, ""])
+
+
+#: Topic → what gives its text.
+TOPICS = {"cron": _cron, "exit-codes": _exit_codes, "keys": _keys, "lint": _lint, "query": _query}
 
 
 app = alone()
@@ -46,13 +146,13 @@ def topic(
     session: Session,
     name: Annotated[str | None, typer.Argument(metavar="TOPIC", show_default=False)] = None,
 ) -> int:
-    """Explain a topic: exit-codes or keys."""
+    """Explain a topic: cron, exit-codes, keys, lint or query."""
     if name is None:
-        print(f"Topics: {', '.join(_TOPICS)}. Commands explain themselves with --help.")
+        print(f"Topics: {', '.join(TOPICS)}. Commands explain themselves with --help.")
         return ExitCode.OK
-    if name not in _TOPICS:
-        near = get_close_matches(name, _TOPICS, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(_TOPICS)}."
+    if name not in TOPICS:
+        near = get_close_matches(name, TOPICS, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(TOPICS)}."
         raise UsageError(f"There is no topic {name!r}.", hint=hint)
-    print(_TOPICS[name](), end="")
+    print(TOPICS[name](), end="")
     return ExitCode.OK

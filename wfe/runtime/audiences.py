@@ -170,9 +170,12 @@ class Audiences:
         """Another process has driven this execution: tell what was missed, let go whose moment has
         come. `entries` is its whole timeline, where something was missed."""
         audience = self.of(execution.head.key)
-        for entry in entries[audience.told or 0 :]:
-            self.tell(execution, entry, _response(execution, entry))
-        audience.told = execution.head.entries
+        if (
+            audience.told is not None
+        ):  # it may have left, and come again, while the entries were read
+            for entry in entries[audience.told :]:
+                self.tell(execution, entry, _response(execution, entry))
+        audience.told = max(audience.told or 0, execution.head.entries)
         self.release_elsewhere(execution)
 
     def fail(self, error: Exception) -> None:

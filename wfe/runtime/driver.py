@@ -194,6 +194,10 @@ class Driver:
         """Nothing is at work: what goes on, goes on by a timer or from outside."""
         return not self._tasks and not self._chores
 
+    def hold_back(self) -> None:
+        """Call no handler that is not called yet: what is accepted is for others to drive."""
+        self._is_closing = True
+
     async def close(self, grace: float) -> None:
         """Start nothing new, let handlers end for `grace` seconds, then cancel what is left. What
         is cancelled is found in flight by whoever takes the execution up again."""
@@ -326,14 +330,14 @@ class Driver:
         changes = outcome.changes
         if live.is_stored:
             changes = self._in_hand(live, changes)
-            if changes.head.owner is not None and not self._is_holding:
-                await self._hold()
         if changes.head.state is EXECUTION_DONE and before.state is not EXECUTION_DONE:
             changes = await self._with_result(live, changes)
         is_final = changes.head.is_final
         is_over = is_final and before.state is changes.head.state
         if live.is_stored:
             try:
+                if changes.head.owner is not None and not self._is_holding:
+                    await self._hold()
                 if is_over:  # an overtaken handler has ended: nothing to keep
                     await self._settle(replies.settled())
                 else:

@@ -169,6 +169,11 @@ class Engine:
             await self._store.open()
             self._is_open = True
 
+    def hold_back(self) -> None:
+        """Begin no step from now on: what is accepted here is for another engine to drive, such as that
+        of `wfe serve`."""
+        self._driver.hold_back()
+
     async def shutdown(self, *, grace: float = 10.0) -> None:
         """Start nothing new, let running steps end for `grace` seconds, then close everything.
         What was cut off is found in flight by whoever takes the execution up again."""

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from wfe.errors import StoreBusy, StoreError, WfeError
 from wfe.model import Execution, ExecutionKey, TimelineEvent
-from wfe.runtime.audiences import Audiences
+from wfe.runtime.audiences import Audiences, awaited_children
 from wfe.runtime.driver import Driver
 from wfe.store.contract import CheckpointStore, Signal, shown_status
 
@@ -107,14 +107,16 @@ class Watch:
         if execution is None or key in self._driver.lives:
             return False
         await self.catch_up(execution)
-        if shown_status(execution.head, execution.holder) == "interrupted":
+        # A child that has ended elsewhere may not have come to tell its parent, which is in hand here.
+        is_ours = execution.holder == self._driver.owner and bool(awaited_children(execution))
+        if is_ours or shown_status(execution.head, execution.holder) == "interrupted":
             try:
                 await self._take_up(key)
             except StoreError:
                 raise
             except WfeError as error:
                 self._audiences.fail_one(key, error)
-        return execution.holder is not None
+        return execution.holder not in (None, self._driver.owner)
 
     async def catch_up(self, execution: Execution) -> None:
         """Tell the audience of an execution what happened to it elsewhere, and set its timer."""

@@ -36,6 +36,7 @@ from wfe.model import (
     TimelineEvent,
 )
 from wfe.store.conditions import Condition
+from wfe.store.ledger import Ledger, LedgerReader
 
 #: Fields that `Query.where` and `Query.order_by` know.
 QUERY_FIELDS = (
@@ -184,8 +185,8 @@ class Reader(Protocol):
         """The distinct keys that have exactly these parts, newest first. At least one is given."""
         ...
 
-    def timeline(self, execution_id: str) -> Sequence[TimelineEvent]:
-        """What happened to an execution, in order."""
+    def timeline(self, execution_id: str, *, after: int = 0) -> Sequence[TimelineEvent]:
+        """What happened to an execution, in order, but for the first `after` entries."""
         ...
 
     def steps_waiting(self, *, limit: int | None = None) -> Sequence[WaitingStep]:
@@ -194,6 +195,11 @@ class Reader(Protocol):
 
     def changed(self) -> bool:
         """False where certainly nothing was written since the last time this was asked."""
+        ...
+
+    @property
+    def ledger(self) -> LedgerReader:
+        """Schedules, and what became of their ticks."""
         ...
 
 
@@ -275,6 +281,11 @@ class CheckpointStore(Protocol):
         it is open."""
         ...
 
+    @property
+    def ledger(self) -> Ledger:
+        """Schedules, and what became of their ticks. Only while it is open."""
+        ...
+
     async def open(self) -> None:
         """Make ready; idempotent.
 
@@ -326,8 +337,9 @@ class CheckpointStore(Protocol):
         ...
 
     async def interrupted(self, now: datetime, *, limit: int = 100) -> Sequence[ExecutionKey]:
-        """Unfinished executions that could go on (a step was being executed, or is held back; or
-        `wake_at` has come) and that no living engine has in hand; the oldest first."""
+        """Unfinished executions that could go on (a step was being executed, or is held back;
+        `wake_at` has come; or a child that is waited for has ended) and that no living engine has in
+        hand; the oldest first."""
         ...
 
     async def delete(
@@ -344,7 +356,8 @@ class CheckpointStore(Protocol):
 
     async def delete_expired(self, now: datetime) -> int:
         """Forget final runs whose `retention_time` has passed since they ended; says how many.
-        Never an unfinished one, never one without a retention time."""
+        Never an unfinished one. A child stays as long as the run it is a step of, and goes with its
+        root if it has no retention time of its own and is not idempotent."""
         ...
 
     @property

@@ -1,17 +1,6 @@
-"""What a `Query` asks, checked and in one form, and whether an execution answers it.
+"""What a `Query` asks, checked and in one form: a condition, an order and a page.
 
-`plan` turns a query into a condition: tests of single fields, joined by All and Either. The memory store
-evaluates it here (`holds`); `selection` translates it into SQL. What a test means is therefore written
-down once:
-
-- A value None means absent. An absent field matches only None, `$ne` and `$nin`.
-- A list is any of its values, as with `$in`.
-- Texts are equal, and sort, by code points. Moments may be given as ISO 8601 texts with an offset.
-- `$like` and the words of `q` ignore case. In `$like`, % stands for any text, \\% for a percent sign and
-  \\\\ for a backslash; a pattern without % may stand anywhere, like a word of `q`.
-- Ignoring case: a pattern of ASCII characters meets a text in which A to Z were made small; any other
-  pattern and its text are compared as `str.casefold` gives them. (SQLite does the former by itself and
-  fast; the latter it must ask Python for.)
+`conditions` says what a condition means.
 """
 
 from __future__ import annotations
@@ -19,78 +8,31 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from enum import StrEnum
 from typing import Any
 
 import msgspec
 
 from wfe.clock import utc
 from wfe.errors import UsageError
+from wfe.store.conditions import (
+    All,
+    Condition,
+    Either,
+    Operator,
+    Pattern,
+    Test,
+    Word,
+    containing,
+    well_formed,
+    without_case,
+)
 from wfe.store.contract import QUERY_FIELDS, ExecutionSummary, Query
-
-#: The fields that the words of `q` are looked for in.
-SEARCHED = ("workflow_id", "transaction_id", "state", "run_id")
 
 _MOMENTS = ("created_at", "updated_at")
 _NUMBERS = ("retention_time",)
 
-#: The longest pattern, in characters; SQLite has a limit of its own further up.
-_MAX_PATTERN = 4000
-
 #: The most values that `$in` and its kind take.
 _MAX_VALUES = 10_000
-
-_ASCII_SMALL = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
-
-
-class Operator(StrEnum):
-    IN = "$in"
-    NOT_IN = "$nin"
-    GREATER = "$gt"
-    AT_LEAST = "$gte"
-    LESS = "$lt"
-    AT_MOST = "$lte"
-    LIKE = "$like"
-
-
-class Pattern(msgspec.Struct, frozen=True):
-    """A `$like`: the texts between the % signs, in order, small already."""
-
-    parts: tuple[str, ...]
-    #: The case is ignored by `str.casefold`, not only that of A to Z.
-    folded: bool
-
-    def matches(self, text: str) -> bool:
-        text = text.casefold() if self.folded else text.translate(_ASCII_SMALL)
-        first, *middle, last = self.parts
-        if not text.startswith(first):
-            return False
-        position = len(first)
-        for part in middle:
-            found = text.find(part, position)
-            if found < 0:
-                return False
-            position = found + len(part)
-        return len(text) - position >= len(last) and text.endswith(last)
-
-
-class Test(msgspec.Struct, frozen=True):
-    """`value` is a tuple of values for IN and NOT_IN, a Pattern for LIKE, one value for the others."""
-
-    field: str
-    operator: Operator
-    value: Any
-
-
-class All(msgspec.Struct, frozen=True):
-    parts: tuple[Condition, ...]
-
-
-class Either(msgspec.Struct, frozen=True):
-    parts: tuple[Condition, ...]
-
-
-Condition = Test | All | Either
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -108,14 +50,9 @@ def plan(query: Query) -> Plan:
     """
     if query.offset < 0 or (query.limit is not None and query.limit < 0):
         raise UsageError("A limit and an offset are at least 0.")
-    words = tuple(_word(word) for word in query.q.split())
-    return Plan(All((*words, *_where(query.where))), _order(query), query.limit, query.offset)
-
-
-def _word(word: str) -> Either:
-    small, folded = _small("q", word)
-    pattern = Pattern(("", small, ""), folded)
-    return Either(tuple(Test(field, Operator.LIKE, pattern) for field in SEARCHED))
+    words = tuple(Word(containing(word)) for word in query.q.split())
+    condition = All((*words, *_where(query.where), *query.conditions))
+    return Plan(condition, _order(query), query.limit, query.offset)
 
 
 def _where(where: Mapping[str, Any]) -> list[Condition]:
@@ -213,11 +150,7 @@ def _float(value: float) -> float:
 def _text(field: str, value: Any) -> str:
     if not isinstance(value, str):
         raise UsageError(f"{field} is a text, and {value!r} is none.")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise UsageError(f"{value!a} holds bytes that are no text; no {field} does.") from None
-    return str(value)
+    return well_formed(value)
 
 
 def _moment(field: str, value: Any) -> datetime:
@@ -233,21 +166,13 @@ def _moment(field: str, value: Any) -> datetime:
 def _like(field: str, operand: Any) -> Pattern:
     if field in _MOMENTS or field in _NUMBERS:
         raise UsageError(f"$like looks into texts, and {field} is none.")
-    return _pattern(field, _text(field, operand))
+    return _pattern(_text(field, operand))
 
 
-def _pattern(field: str, text: str) -> Pattern:
-    small, folded = _small(field, text)
+def _pattern(text: str) -> Pattern:
+    small, folded = without_case(text)
     parts = tuple(_unescaped_parts(small))
     return Pattern(("", *parts, "") if len(parts) == 1 else parts, folded)
-
-
-def _small(field: str, text: str) -> tuple[str, bool]:
-    """The text without its case, and whether that took more than A to Z."""
-    if len(_text(field, text)) > _MAX_PATTERN:
-        raise UsageError(f"A pattern has at most {_MAX_PATTERN} characters.")
-    folded = not text.isascii()
-    return (text.casefold() if folded else text.lower()), folded
 
 
 def _unescaped_parts(pattern: str) -> list[str]:
@@ -269,40 +194,6 @@ def _order(query: Query) -> tuple[tuple[str, bool], ...]:
     order = [(_field(name.removeprefix("-")), name.startswith("-")) for name in query.order_by]
     # In the direction of the last field, so that an index serves both.
     return (*order, ("execution_id", bool(order) and order[-1][1]))
-
-
-# --- in memory -----------------------------------------------------------------------------------
-
-
-def holds(condition: Condition, row: ExecutionSummary) -> bool:
-    match condition:
-        case All(parts):
-            return all(holds(part, row) for part in parts)
-        case Either(parts):
-            return any(holds(part, row) for part in parts)
-        case Test():
-            return _answers(condition, getattr(row, condition.field))
-
-
-def _answers(test: Test, value: Any) -> bool:
-    match test.operator:
-        case Operator.IN:
-            return value in test.value
-        case Operator.NOT_IN:
-            return value not in test.value
-    if value is None:
-        return False
-    match test.operator:
-        case Operator.LIKE:
-            return bool(test.value.matches(value))
-        case Operator.GREATER:
-            return bool(value > test.value)
-        case Operator.AT_LEAST:
-            return bool(value >= test.value)
-        case Operator.LESS:
-            return bool(value < test.value)
-        case Operator.AT_MOST:
-            return bool(value <= test.value)
 
 
 def arranged(rows: Iterable[ExecutionSummary], asked: Plan) -> list[ExecutionSummary]:

@@ -18,6 +18,7 @@ from wfe.model import (
     ExecutionKey,
     ExecutionState,
     Head,
+    StepKey,
     StepState,
     TimelineEvent,
 )
@@ -25,6 +26,7 @@ from wfe.store import owners
 from wfe.store.conditions import holds
 from wfe.store.contract import ExecutionSummary, Query, Reader, Settled, WaitingStep, could_go_on
 from wfe.store.filters import Plan, arranged, plan
+from wfe.store.memory_ledger import MemoryLedger
 from wfe.store.moments import expires_at, to_micros, to_micros_or_none
 
 _NOT_OVER = (StepState.NOT_STARTED, StepState.INVOKING)
@@ -107,7 +109,8 @@ class MemoryStore:
         self._wakes = _Deadlines()
         self._expiries = _Deadlines()
         self._serial = 0
-        self._reader = MemoryReader(self._runs, self._by_id)
+        self.ledger = MemoryLedger()
+        self._reader = MemoryReader(self._runs, self._by_id, self.ledger)
 
     @property
     def reader(self) -> Reader:
@@ -183,9 +186,28 @@ class MemoryStore:
         found = (
             run.head.key
             for run in self._unfinished.values()
-            if could_go_on(run.head, now) and _holder(run.head) is None
+            if _holder(run.head) is None
+            and (could_go_on(run.head, now) or self._has_ended_child(run))
         )
         return list(islice(found, limit))
+
+    def _has_ended_child(self, run: _Run) -> bool:
+        """Does a step of it wait for its child, which has ended?"""
+        head = run.head
+        children = (
+            self._children.get(head.root or str(head.key), {}).values() if head.awaiting else ()
+        )
+        awaited = {
+            str(StepKey(head.workflow_id, head.transaction_id, step.name))
+            for step in run.execution.steps.values()
+            if step.awaiting
+        }
+        return any(
+            child.head.is_final
+            and child.head.parent_run_id == head.run_id
+            and child.head.parent_step_idempotency_key in awaited
+            for child in children
+        )
 
     async def delete(
         self, key: ExecutionKey, run_id: str, *, settled: Sequence[Settled] = ()
@@ -205,9 +227,28 @@ class MemoryStore:
 
     async def delete_expired(self, now: datetime) -> int:
         expired = self._expiries.until(to_micros(now), len(self._by_id))
-        for run in expired:
+        going = {run.serial: run for run in expired if run.head.root is None}
+        children = {run.serial: run for run in expired if run.head.root is not None}
+        for root in list(going.values()):
+            along = self._children.get(str(root.head.key), {}).values()
+            children.update((run.serial, run) for run in along if _goes_along(run.head))
+        for serial in sorted(children):  # a parent has the lower serial: it has been decided on
+            run = children[serial]
+            parent = self._parent(run.head)
+            if (parent is None and not _goes_along(run.head)) or (
+                parent is not None and parent.serial in going
+            ):
+                going[serial] = run
+        for run in going.values():
             self._forget(run)
-        return len(expired)
+        return len(going)
+
+    def _parent(self, head: Head) -> _Run | None:
+        """The run that an execution is a step of, as long as it is kept."""
+        if head.parent_step_idempotency_key is None or head.parent_run_id is None:
+            return None
+        key = StepKey.parse(head.parent_step_idempotency_key).execution
+        return self._runs.get(key, {}).get(head.parent_run_id)
 
     def _forget(self, run: _Run) -> None:
         head = run.head
@@ -230,9 +271,15 @@ class MemoryStore:
 class MemoryReader:
     """The Reader of a MemoryStore."""
 
-    def __init__(self, runs: dict[ExecutionKey, dict[str, _Run]], by_id: dict[str, _Run]) -> None:
+    def __init__(
+        self,
+        runs: dict[ExecutionKey, dict[str, _Run]],
+        by_id: dict[str, _Run],
+        ledger: MemoryLedger,
+    ) -> None:
         self._runs = runs
         self._by_id = by_id
+        self.ledger = ledger
 
     def load(self, key: ExecutionKey, run_id: str | None = None) -> Execution | None:
         runs = self._runs.get(key)
@@ -279,9 +326,9 @@ class MemoryReader:
         matching.sort(key=lambda head: (head.created_at, head.execution_id), reverse=True)
         return list(dict.fromkeys(head.key for head in matching))[:limit]
 
-    def timeline(self, execution_id: str) -> Sequence[TimelineEvent]:
+    def timeline(self, execution_id: str, *, after: int = 0) -> Sequence[TimelineEvent]:
         run = self._by_id.get(execution_id)
-        return [] if run is None else list(run.events)
+        return [] if run is None else run.events[after:]
 
     def changed(self) -> bool:
         return True
@@ -309,6 +356,11 @@ class MemoryReader:
             )
             for _, head, step in waiting[:limit]
         ]
+
+
+def _goes_along(head: Head) -> bool:
+    """A child that has no time of its own: it goes with its root."""
+    return head.is_final and head.retention_time is None and not head.idempotent
 
 
 def _holder(head: Head) -> str | None:

@@ -222,10 +222,50 @@ _PROCESSES = (
     """,
 )
 
+_LEDGER = (
+    """
+    CREATE TABLE schedule (
+        name TEXT NOT NULL PRIMARY KEY,
+        workflow_id TEXT NOT NULL,
+        origin TEXT NOT NULL,
+        source TEXT,
+        timing TEXT NOT NULL,
+        definition TEXT NOT NULL,
+        anchor INTEGER NOT NULL,
+        accounted_until INTEGER NOT NULL,
+        fired INTEGER NOT NULL,
+        paused_at INTEGER,
+        resumed_at INTEGER,
+        holder TEXT
+    )
+    """,
+    """
+    CREATE TABLE schedule_tick (
+        schedule TEXT NOT NULL REFERENCES schedule (name) ON DELETE CASCADE,
+        scheduled_for INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        state TEXT NOT NULL,
+        reason TEXT,
+        transaction_id TEXT NOT NULL,
+        execution_id TEXT,
+        error TEXT,
+        owner TEXT,
+        is_open INTEGER NOT NULL,
+        decided_at INTEGER NOT NULL,
+        PRIMARY KEY (schedule, scheduled_for)
+    ) WITHOUT ROWID
+    """,
+    # What is to be begun, what goes on, and what may be forgotten.
+    "CREATE INDEX schedule_tick_due ON schedule_tick (scheduled_for) WHERE state = 'due'",
+    "CREATE INDEX schedule_tick_open ON schedule_tick (schedule) WHERE is_open",
+    "CREATE INDEX schedule_tick_decided ON schedule_tick (decided_at)",
+)
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "executions", _CREATE),
     Migration(2, "leases and signals", _PROCESSES),
     Migration(3, "search", search_schema.STATEMENTS),
+    Migration(4, "schedules", _LEDGER),
 )
 
 

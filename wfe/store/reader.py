@@ -32,12 +32,14 @@ from wfe.model import (
     StepStatus,
     TimelineEvent,
 )
-from wfe.store import owners, rows, search_blocks, selection, signals
+from wfe.store import owners, rows, schedule_rows, search_blocks, selection, signals
 from wfe.store.connection import Connection
 from wfe.store.contract import ExecutionSummary, Query, WaitingStep
 from wfe.store.filters import Plan, plan
+from wfe.store.ledger import ScheduleRow, Tick
 from wfe.store.moments import from_micros, from_micros_or_none, to_micros
 from wfe.store.tables import (
+    FINISHED,
     UNFINISHED,
     ExecutionEvent,
     ExecutionStep,
@@ -71,6 +73,19 @@ _LOAD_NEWEST = f"{_LOAD} ORDER BY e.serial DESC LIMIT 1"
 _LOAD_RUN = f"{_LOAD} AND e.run_id = ?"
 
 _STEPS_ONE_BY_ONE = f"SELECT {rows.STEP_AS_JSON} FROM execution_step WHERE execution_id = ?"
+
+#: Of an execution t1: a step of it waits for its child, which has ended.
+_CHILD_HAS_ENDED = f"""
+EXISTS (
+    SELECT 1 FROM execution_step s JOIN workflow_execution k
+      ON k.parent_step_idempotency_key =
+         t1.workflow_id || ':' || t1.transaction_id || ':' || s.name || ':invoke'
+    WHERE s.execution_id = t1.id AND s.awaiting
+      AND k.root = coalesce(t1.root, t1.workflow_id || ':' || t1.transaction_id)
+      AND json_extract(k.execution, '$.parent_run_id') = t1.run_id
+      AND k.deleted_at IS NULL AND k.{FINISHED}
+)
+"""
 
 _DUE = f"""
 SELECT json_group_array(json_array(workflow_id, transaction_id))
@@ -173,6 +188,10 @@ class SQLiteReader:
         with self._lock, translated(self._connection.path):
             yield self._connection
 
+    @property
+    def ledger(self) -> Self:
+        return self
+
     # --- one execution ---
 
     def load(self, key: ExecutionKey, run_id: str | None = None) -> Execution | None:
@@ -202,7 +221,7 @@ class SQLiteReader:
             flow = self._flows[digest] = rows.flow_of(text)
         return flow
 
-    def timeline(self, execution_id: str) -> Sequence[TimelineEvent]:
+    def timeline(self, execution_id: str, *, after: int = 0) -> Sequence[TimelineEvent]:
         event = ExecutionEvent
         columns = [getattr(event, name) for name in rows.EVENT_COLUMNS[3:]]
         query = (
@@ -210,6 +229,8 @@ class SQLiteReader:
             .where(event.execution_id == execution_id)
             .order_by(event.version, event.seq)
         )
+        if after:
+            query = query.limit(-1).offset(after)  # SQLite has no offset without a limit
         with self._reading() as connection:
             return [rows.event_of(row) for row in connection.run(query)]
 
@@ -291,6 +312,14 @@ class SQLiteReader:
         with self._reading() as connection:
             return [_waiting(row) for row in connection.run(query)]
 
+    def schedules(self) -> Sequence[ScheduleRow]:
+        with self._reading() as connection:
+            return schedule_rows.schedules(connection)
+
+    def ticks(self, name: str, *, limit: int | None = None) -> Sequence[Tick]:
+        with self._reading() as connection:
+            return schedule_rows.ticks(connection, name, limit)
+
     def due(self, now: datetime, limit: int) -> Sequence[ExecutionKey]:
         """Unfinished executions whose `wake_at` has come, the longest overdue first."""
         with self._reading() as connection:
@@ -306,7 +335,11 @@ class SQLiteReader:
                 .where(
                     SQL(UNFINISHED),
                     _row.deleted_at.is_null(),
-                    (_row.running > 0) | (_row.held > 0) | nothing_waits | (_row.wake_at <= now),
+                    (_row.running > 0)
+                    | (_row.held > 0)
+                    | nothing_waits
+                    | (_row.wake_at <= now)
+                    | ((_row.awaiting > 0) & SQL(_CHILD_HAS_ENDED)),
                     _row.owner.is_null() | _row.owner.not_in(signals.holding(connection)),
                 )
                 .order_by(_row.created_at, _row.id)

@@ -1,29 +1,36 @@
-"""The conditions of a query as SQL over `workflow_execution`. `filters` says what they mean."""
+"""The conditions of a query as SQL over `workflow_execution`. `conditions` says what they mean."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import and_, or_
-from typing import Any
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
 
-from peewee import SQL, Case, ModelSelect, NodeList, Value, fn
+from peewee import SQL, Case, ModelSelect, NodeList, Value
 
 from wfe.model import FINAL_STATES
+from wfe.store import search_sql
+from wfe.store.conditions import SEARCHED, All, Condition, Either, Operator, Test, Word
 from wfe.store.connection import Connection
-from wfe.store.filters import All, Condition, Either, Operator, Pattern, Plan, Test
+from wfe.store.filters import Plan
+from wfe.store.search_values import Fact
+from wfe.store.sql_tests import all_of, any_of, compared, like
 from wfe.store.tables import FINISHED, UNFINISHED, WorkflowExecution
-
-_NOTHING = SQL("0")
-_EVERYTHING = SQL("1")
 
 _row = WorkflowExecution
 
-#: What each derived status is, in terms that the indexes know.
+_WORKING = "(running != 0 OR held != 0)"
+_WAITING = "(awaiting != 0 OR parked != 0)"
+_RUNNING = f"({UNFINISHED} AND ({_WORKING} OR (NOT {_WAITING} AND wake_at IS NULL)))"
+
+#: What each status is, in terms that the indexes know.
 _STATUS: dict[str, Any] = {
     **{str(state): _row.state == str(state) for state in FINAL_STATES},
-    "running": SQL(f"{UNFINISHED} AND (running != 0 OR (awaiting = 0 AND wake_at IS NULL))"),
-    "waiting": SQL(f"{UNFINISHED} AND running = 0 AND awaiting > 0"),
-    "sleeping": SQL(f"{UNFINISHED} AND running = 0 AND awaiting = 0 AND wake_at IS NOT NULL"),
+    "running": SQL(_RUNNING),
+    "waiting": SQL(f"({UNFINISHED} AND NOT {_WORKING} AND {_WAITING})"),
+    "sleeping": SQL(
+        f"({UNFINISHED} AND NOT {_WORKING} AND NOT {_WAITING} AND wake_at IS NOT NULL)"
+    ),
 }
 
 _FIELDS: dict[str, Any] = {
@@ -36,8 +43,8 @@ _FIELDS: dict[str, Any] = {
         None,
         [
             (SQL(FINISHED), _row.state),
-            (SQL("running != 0"), "running"),
-            (SQL("awaiting != 0"), "waiting"),
+            (SQL(_WORKING), "running"),
+            (SQL(_WAITING), "waiting"),
             (SQL("wake_at IS NOT NULL"), "sleeping"),
         ],
         "running",
@@ -48,93 +55,173 @@ _FIELDS: dict[str, Any] = {
     "parent_step_idempotency_key": _row.parent_step_idempotency_key,
 }
 
+#: Fields of few values, each of which has an index.
+_CHOICES = ("state", "status", "shown")
+
+
+class View(NamedTuple):
+    """What the rows alone do not tell."""
+
+    now: datetime
+    #: The owners whose leases hold.
+    holders: Sequence[str] = ()
+    #: The serials of all executions that may meet the condition, as a JSON array; None: any may.
+    candidates: str | None = None
+
 
 def prepare(connection: Connection) -> None:
-    """Give SQLite the one function of ours that conditions use."""
+    """Give SQLite the functions of ours that conditions use."""
     connection.function("casefold", 1, _casefold)
+    search_sql.prepare(connection)
 
 
 def _casefold(text: str | None) -> str | None:
     return None if text is None else text.casefold()
 
 
-def selected(query: ModelSelect[WorkflowExecution], plan: Plan) -> ModelSelect[WorkflowExecution]:
+def asks_who_holds(plan: Plan) -> bool:
+    """Whether the owners whose leases hold have to be known."""
+    ordered = any(field == "shown" for field, _ in plan.order)
+    return ordered or _names_shown(plan.condition)
+
+
+def _names_shown(condition: Condition) -> bool:
+    match condition:
+        case All(parts) | Either(parts):
+            return any(map(_names_shown, parts))
+        case Test(field):
+            return field == "shown"
+    return False
+
+
+def selected(
+    query: ModelSelect[WorkflowExecution], plan: Plan, view: View
+) -> ModelSelect[WorkflowExecution]:
     """`query` narrowed to the rows that the plan wants, in its order."""
-    order = [_FIELDS[f].desc() if descends else _FIELDS[f].asc() for f, descends in plan.order]
-    query = counted(query, plan).order_by(*order)
+    query = _ordered(query.where(*_narrowed(plan, view)), plan, view)
     if plan.limit is not None:
         query = query.limit(plan.limit)
     return query.offset(plan.offset) if plan.offset else query
 
 
-def counted(query: ModelSelect[WorkflowExecution], plan: Plan) -> ModelSelect[WorkflowExecution]:
+def counted(
+    query: ModelSelect[WorkflowExecution], plan: Plan, view: View
+) -> ModelSelect[WorkflowExecution]:
     """`query` narrowed to the rows that meet the plan's condition."""
-    return query.where(_row.deleted_at.is_null(), _sql(plan.condition))
+    choice = _choice(plan)
+    if choice is None or not any(map(_is_of_few, _states(choice))):
+        return query.where(*_met(plan.condition, view))
+    return query.where(any_of([_row.serial.in_(each) for each in _alternatives(plan, view)]))
 
 
-def _sql(condition: Condition) -> Any:
+def _narrowed(plan: Plan, view: View) -> tuple[Any, ...]:
+    """The condition of a page. Where it asks for one of several states, a page is among the pages of
+    each state; without that, SQLite would sort all that are in one of them."""
+    if _choice(plan) is None or plan.limit is None or view.candidates is not None:
+        return _met(plan.condition, view)
+    end = plan.limit + plan.offset
+    pages = [_ordered(each, plan, view).limit(end) for each in _alternatives(plan, view)]
+    return (any_of([_row.serial.in_(page) for page in pages]),)
+
+
+def _ordered(query: Any, plan: Plan, view: View) -> Any:
+    columns = [(_column(field, view), descends) for field, descends in plan.order]
+    return query.order_by(*(column.desc() if down else column.asc() for column, down in columns))
+
+
+def _met(condition: All, view: View) -> tuple[Any, ...]:
+    conditions = [_sql(part, view) for part in condition.parts]
+    if any(_is_of_few(part) for part in condition.parts):
+        # Those are found in an index of their own. The plus keeps SQLite from taking the one of all
+        # that are no children, which looks as good to it.
+        conditions = [
+            SQL("+parent_step_idempotency_key IS NULL") if part == _NO_CHILD else each
+            for part, each in zip(condition.parts, conditions, strict=True)
+        ]
+    met = (_row.deleted_at.is_null(), all_of(conditions))
+    if view.candidates is None:
+        return met
+    named = NodeList((SQL("(SELECT value FROM json_each("), Value(view.candidates), SQL("))")))
+    return (NodeList((_row.serial, SQL("IN"), named)), *met)
+
+
+# --- one of several states -----------------------------------------------------------------------
+
+_NO_CHILD = Test("parent_step_idempotency_key", Operator.IN, (None,))
+
+
+def _choice(plan: Plan) -> Condition | None:
+    """The part of the condition that asks for one of several states, each of which has an index in the
+    order of a list."""
+    return next((part for part in plan.condition.parts if len(_states(part)) > 1), None)
+
+
+def _alternatives(plan: Plan, view: View) -> Iterator[Any]:
+    """The serials of what meets the condition in one state, for each of those states."""
+    choice = _choice(plan)
+    assert choice is not None
+    others = tuple(part for part in plan.condition.parts if part is not choice)
+    for state in _states(choice):
+        yield _row.select(_row.serial).where(*_met(All((state, *others)), view))
+
+
+def _states(condition: Condition) -> Sequence[Test]:
+    """The states of which it asks for one, each as a test; empty where it asks for something else."""
+    parts = condition.parts if isinstance(condition, Either) else (condition,)
+    found: list[Test] = []
+    for part in parts:
+        if not (isinstance(part, Test) and part.field in _CHOICES and part.operator is Operator.IN):
+            return ()
+        found += (Test(part.field, Operator.IN, (value,)) for value in part.value)
+    return found
+
+
+def _is_of_few(condition: Condition) -> bool:
+    """Whether only unfinished executions can be meant."""
+    match condition:
+        case Test("status" | "shown", Operator.IN, values):
+            return FINAL_STATES.isdisjoint(values)
+    return False
+
+
+# --- conditions ----------------------------------------------------------------------------------
+
+
+def _sql(condition: Condition, view: View) -> Any:
     match condition:
         case All(parts):
-            return _joined(and_, [_sql(part) for part in parts], _EVERYTHING)
+            return all_of([_sql(part, view) for part in parts])
         case Either(parts):
-            return _joined(or_, [_sql(part) for part in parts], _NOTHING)
+            return any_of([_sql(part, view) for part in parts])
+        case Word(pattern):
+            return any_of([like(_FIELDS[field], pattern) for field in SEARCHED])
+        case Test(Fact() as fact, operator, asked):
+            return search_sql.answered(fact, operator, asked)
+        case Test("status" | "shown" as field, Operator.IN, values):
+            return any_of([*_in_status(str(field), values, view)])
         case Test():
-            return _test(condition)
+            column = _column(str(condition.field), view)
+            return compared(column, condition.operator, condition.value)
 
 
-def _joined(join: Any, parts: Sequence[Any], none: Any) -> Any:
-    """Halves of halves, because SQLite limits how deep an expression may be."""
-    if len(parts) < 2:
-        return parts[0] if parts else none
-    half = len(parts) // 2
-    return join(_joined(join, parts[:half], none), _joined(join, parts[half:], none))
+def _in_status(field: str, values: Sequence[Any], view: View) -> Iterator[Any]:
+    for value in values:
+        if field == "shown" and value == "interrupted":
+            yield _interrupted(view)
+        elif value in FINAL_STATES or (value in _STATUS and field == "status"):
+            yield _STATUS[value]
+        elif value in _STATUS:
+            yield _STATUS[value] & ~_interrupted(view)
 
 
-def _test(test: Test) -> Any:
-    column = _FIELDS[test.field]
-    match test.operator:
-        case Operator.IN:
-            return _status_in(test.value) if test.field == "status" else _in(column, test.value)
-        case Operator.NOT_IN:
-            return _not_in(column, test.value)
-        case Operator.LIKE:
-            return _like(column, test.value)
-        case Operator.GREATER:
-            return column > test.value
-        case Operator.AT_LEAST:
-            return column >= test.value
-        case Operator.LESS:
-            return column < test.value
-        case Operator.AT_MOST:
-            return column <= test.value
+def _column(field: str, view: View) -> Any:
+    if field == "shown":
+        return Case(None, [(_interrupted(view), "interrupted")], _FIELDS["status"])
+    return _FIELDS[field]
 
 
-def _in(column: Any, values: Sequence[Any]) -> Any:
-    present = [value for value in values if value is not None]
-    parts = [column.in_(present)] if present else []
-    if None in values:
-        parts.append(column.is_null())
-    return _joined(or_, parts, _NOTHING)
-
-
-def _status_in(values: Sequence[Any]) -> Any:
-    parts = [NodeList((SQL("("), _STATUS[v], SQL(")"))) for v in values if v in _STATUS]
-    return _joined(or_, parts, _NOTHING)
-
-
-def _not_in(column: Any, values: Sequence[Any]) -> Any:
-    present = [value for value in values if value is not None]
-    other = column.not_in(present) if present else _EVERYTHING
-    if None in values:
-        return and_(column.is_null(False), other)
-    return or_(column.is_null(), other) if present else _EVERYTHING
-
-
-def _like(column: Any, pattern: Pattern) -> Any:
-    text = fn.casefold(column) if pattern.folded else column
-    like = "%".join(_escaped(part) for part in pattern.parts)
-    return NodeList((text, SQL("LIKE"), Value(like), SQL(r"ESCAPE '\'")), parens=True)
-
-
-def _escaped(part: str) -> str:
-    return part.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
+def _interrupted(view: View) -> Any:
+    """It could go on, and nobody has it in hand: as `contract.shown_status`."""
+    nobody = _row.owner.is_null() | _row.owner.not_in(view.holders)
+    is_due = _row.wake_at.is_null(False) & (_row.wake_at <= view.now)
+    return SQL(UNFINISHED) & nobody & (SQL(_RUNNING) | is_due)

@@ -155,10 +155,15 @@ def holding(connection: Connection) -> list[str]:
 
 def clear_away(connection: Connection) -> int:
     """Remove the leases of owners that are gone; says how many."""
-    gone = [owner for owner, lease in _leases(connection) if not owners.holds(owner, lease)]
-    for owner in gone:
+    lost = gone(connection)
+    for owner in lost:
         give_up(connection, owner)
-    return len(gone)
+    return len(lost)
+
+
+def gone(connection: Connection) -> list[str]:
+    """Owners that are gone without having given up their leases."""
+    return [owner for owner, lease in _leases(connection) if not owners.holds(owner, lease)]
 
 
 def _leases(connection: Connection) -> list[tuple[str, Lease]]:

@@ -9,6 +9,7 @@ for the write of a lone commit.
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ from typing import NamedTuple, TypeVar
 
 from wfe.errors import StoreUnusable
 from wfe.model import Changes, Execution, ExecutionKey
+from wfe.store import sweep
 from wfe.store.commits import Commits
 from wfe.store.contract import Peers, Reader, Settled
 from wfe.store.database import (
@@ -28,14 +30,13 @@ from wfe.store.database import (
     open_for_writing,
 )
 from wfe.store.heartbeat import Heartbeat
+from wfe.store.ledger import Ledger
 from wfe.store.peers import SQLitePeers
 from wfe.store.reader import SQLiteReader
+from wfe.store.sqlite_ledger import SQLiteLedger
 from wfe.store.writer import Packer, Writer
 
 _T = TypeVar("_T")
-
-#: Expired executions that are deleted in one transaction.
-_DELETED_AT_ONCE = 500
 
 
 class _Open(NamedTuple):
@@ -45,6 +46,7 @@ class _Open(NamedTuple):
     commits: Commits
     reader: SQLiteReader
     peers: SQLitePeers
+    ledger: SQLiteLedger
     heartbeat: Heartbeat
     writing: ThreadPoolExecutor
     reading: ThreadPoolExecutor
@@ -92,6 +94,10 @@ class SQLiteStore:
     def peers(self) -> Peers:
         return self._opened().peers
 
+    @property
+    def ledger(self) -> Ledger:
+        return self._opened().ledger
+
     # --- opening and closing ---
 
     async def open(self) -> None:
@@ -111,7 +117,8 @@ class SQLiteStore:
             commits = Commits(writer, writing)
             heartbeat = Heartbeat(self.path, self._busy_timeout)
             peers = SQLitePeers(writer, commits, heartbeat)
-            self._parts = _Open(writer, commits, reader, peers, heartbeat, writing, reading)
+            ledger = SQLiteLedger(writer, commits, reader)
+            self._parts = _Open(writer, commits, reader, peers, ledger, heartbeat, writing, reading)
 
     def _open_writer(self) -> Writer:
         connection = open_for_writing(
@@ -173,15 +180,15 @@ class SQLiteStore:
 
     async def delete_expired(self, now: datetime) -> int:
         parts = self._opened()
-        deleted = total = await parts.commits.run(
-            lambda: parts.writer.delete_expired(now, _DELETED_AT_ONCE)
+        due = sweep.Due(now)
+        going = await parts.commits.run(
+            lambda: parts.writer.ask(lambda connection: sweep.doomed(connection, due))
         )
-        while deleted == _DELETED_AT_ONCE:
-            deleted = await parts.commits.run(
-                lambda: parts.writer.delete_expired(now, _DELETED_AT_ONCE)
-            )
-            total += deleted
-        return total
+        gone = 0
+        for portion in sweep.portions(going):
+            delete = functools.partial(sweep.delete_portion, due=due, portion=portion)
+            gone += await parts.commits.run(lambda: parts.writer.transact(delete))  # noqa: B023
+        return gone
 
     # --- reading ---
 

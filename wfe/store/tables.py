@@ -169,6 +169,43 @@ class Signal(Table):
     settled_at = MomentField(null=True)
 
 
+class Schedule(Table):
+    """A schedule that was ever served: see `wfe.store.ledger`."""
+
+    name = TextField(primary_key=True)
+    workflow_id = TextField()
+    origin = TextField()
+    source = TextField(null=True)
+    timing = TextField()
+    definition = TextField()
+    anchor = MomentField()
+    accounted_until = MomentField()
+    fired = IntegerField()
+    paused_at = MomentField(null=True)
+    resumed_at = MomentField(null=True)
+    holder = TextField(null=True)
+
+
+class ScheduleTick(Table):
+    """What became of a schedule at one of its moments."""
+
+    schedule = TextField()
+    scheduled_for = MomentField()
+    kind = TextField()
+    state = TextField()
+    reason = TextField(null=True)
+    transaction_id = TextField()
+    execution_id = TextField(null=True)
+    error = TextField(null=True)
+    owner = TextField(null=True)
+    is_open = IntegerField()
+    decided_at = MomentField()
+
+    class Meta:
+        primary_key = CompositeKey("schedule", "scheduled_for")
+        without_rowid = True
+
+
 class SearchBlock(Table):
     """The ids of up to 4096 executions: see `wfe.store.search_schema`."""
 
@@ -192,6 +229,8 @@ ALL = (
     ExecutionEvent,
     Owner,
     Signal,
+    Schedule,
+    ScheduleTick,
     SearchBlock,
     SchemaVersion,
 )

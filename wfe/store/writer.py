@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -270,17 +269,6 @@ class Writer:
         return self._delete(
             WorkflowExecution.root == str(root), SQL(FINISHED), is_idempotent.is_null()
         )
-
-    def delete_expired(self, now: datetime, limit: int) -> int:
-        """At most `limit`, so that others can write in between."""
-        row = WorkflowExecution
-        expired = (
-            row.select(row.serial)
-            # The plus keeps SQLite from finding finished ones first: they are nearly all.
-            .where(row.expires_at <= now, SQL(f"+{FINISHED}"), row.deleted_at.is_null())
-            .limit(limit)
-        )
-        return self._delete(row.serial.in_(expired))
 
     def _delete(self, *conditions: Any, settled: Sequence[Settled] = ()) -> int:
         def delete(connection: Connection) -> int:

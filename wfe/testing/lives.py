@@ -24,6 +24,7 @@ import msgspec
 
 from wfe.model import Changes, Event, Execution, ExecutionKey
 from wfe.store.contract import CheckpointStore, Peers, Reader, Settled
+from wfe.store.ledger import Ledger
 
 
 class Crash(SystemExit):
@@ -102,6 +103,10 @@ class CrashingStore:
     @property
     def peers(self) -> Peers | None:
         return self._store.peers
+
+    @property
+    def ledger(self) -> Ledger:
+        return self._store.ledger
 
     @property
     def reader(self) -> Reader:

@@ -1,0 +1,32 @@
+"""Asking before many things are changed at once: on a terminal; elsewhere `-y` is the answer."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from wfe.errors import UsageError
+
+#: The flag of every command that asks.
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def given(what: str, *, yes: bool, is_idle: bool = False) -> bool:
+    """Whether the person agrees to `what` ("remove 12 executions"). `is_idle`: it would change
+    nothing, so there is nothing to ask; a script that lacks the flag is told all the same, and not
+    only on the day on which there is something to do.
+
+    Raises:
+        UsageError: there is nobody to ask.
+    """
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise UsageError(f"This would {what}, and nobody can be asked.", hint="Say -y to do it.")
+    if is_idle:
+        return True
+    sys.stderr.write(f"This will {what}. Go on? [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -1,0 +1,141 @@
+"""Serving in the foreground: an engine, its schedules and its upkeep, until a signal says stop.
+
+The first INT or TERM begins nothing more and lets running steps end (`grace`); the second leaves at
+once. What is unfinished goes on with the next process that serves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import sys
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from datetime import timedelta
+
+from wfe.cli.capture import stdout_kept
+from wfe.cli.foreground import Interrupts, engine_of, leave_running_steps, log_shown
+from wfe.cli.journal import Journal, Reporter
+from wfe.cli.session import Session
+from wfe.clock import SystemClock
+from wfe.discover import Catalog
+from wfe.errors import StoreError, UsageError
+from wfe.runtime.engine import Engine
+from wfe.scheduling.loop import Scheduler
+from wfe.scheduling.plan import Plan
+from wfe.scheduling.upkeep import Upkeep
+from wfe.store.database import absolute
+from wfe.store.sweep import Due, sweep
+
+#: Seconds between two looks at whether there is anything left to serve, and between two sweeps.
+_PACE = 0.25
+_SWEEP = 1800.0
+
+_FORMATS = ("text", "json")
+
+
+def reporter(session: Session, log_format: str | None) -> Reporter:
+    """The one that suits stderr, or was asked for.
+
+    Raises:
+        UsageError: there is no such format.
+    """
+    if log_format not in (None, *_FORMATS):
+        raise UsageError(f"--log-format {log_format!r} is none of {', '.join(_FORMATS)}.")
+    if log_format is None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+        from wfe.cli.board import Board
+
+        return Board(session)
+    return Journal(as_json=log_format == "json")
+
+
+def serve(session: Session, catalog: Catalog, shown: Reporter, plan: Plan | None = None) -> int:
+    """Serve all there is; or a plan alone, until it fires no more. The exit code.
+
+    Raises:
+        StoreError: the database cannot be used.
+    """
+    gc.enable()
+    sys.setswitchinterval(0.001)
+    with stdout_kept(), shown.running(), log_shown(shown):
+        number = asyncio.run(_serve(session, catalog, shown, plan))
+    code = 0 if number is None else 128 + number
+    leave_running_steps(code)
+    return code
+
+
+async def _serve(
+    session: Session, catalog: Catalog, shown: Reporter, plan: Plan | None
+) -> int | None:
+    """The signal that ended it; None: there was nothing left."""
+    engine = engine_of(session, catalog)
+    again = session.command("executions", "resume") if plan else session.command("serve")
+    last_word = f"What is unfinished goes on with: {again}"
+    with Interrupts(lambda: shown.leave(last_word)) as interrupts:
+        async with AsyncExitStack() as stack:
+            await engine.start()
+            stack.push_async_callback(_close, engine, session.config.grace, shown, interrupts)
+            for workflow_id in catalog.registry.ids():
+                engine.subscribe(workflow_id, shown.on_event)
+            if plan is None:
+                # First of all, so that what is dead is in no schedule's way.
+                upkeep = Upkeep(engine, on_taken=shown.on_taken)
+                await upkeep.start()
+                stack.push_async_callback(upkeep.stop)
+                stack.callback(_sweeping(session, engine, shown.say).cancel)
+            scheduler = Scheduler(engine, own=plan is None, on_tick=shown.on_tick)
+            await scheduler.start()
+            stack.push_async_callback(scheduler.stop)
+            if plan is not None:
+                await scheduler.add(plan)
+            for name, error in scheduler.failures.items():
+                shown.say(f"The schedule of {name} is not served: {error}")
+            shown.serving(engine, scheduler)
+            await _until_over(interrupts.arrived, engine, scheduler, forever=plan is None)
+        shown.say(last_word if interrupts.signal is not None else "It fires no more.")
+        return interrupts.signal
+
+
+async def _until_over(
+    arrived: asyncio.Event, engine: Engine, scheduler: Scheduler, *, forever: bool
+) -> None:
+    if forever:
+        await arrived.wait()
+    while not arrived.is_set() and not (scheduler.is_over and engine.is_quiet):  # noqa: ASYNC110 nobody tells
+        await asyncio.sleep(_PACE)
+
+
+async def _close(engine: Engine, grace: float, shown: Reporter, interrupts: Interrupts) -> None:
+    closing = asyncio.ensure_future(engine.shutdown(grace=grace))
+    await asyncio.wait({closing}, timeout=_PACE)
+    if not closing.done() and interrupts.signal is not None:
+        shown.say("Stopping: running steps may end first. Ctrl-C leaves at once.")
+    await closing
+
+
+def _sweeping(session: Session, engine: Engine, say: Callable[[str], None]) -> asyncio.Task[None]:
+    """Forget, every so often, what was kept long enough."""
+    config = session.config
+
+    async def keep_sweeping() -> None:
+        while True:
+            now = SystemClock().now()
+            try:
+                swept = await asyncio.to_thread(
+                    sweep,
+                    absolute(config.db),
+                    Due(now),
+                    now=now,
+                    synchronous=config.synchronous,
+                    busy_timeout=config.busy_timeout,
+                )
+                if config.retention is not None:
+                    await engine.store.ledger.sweep(now - timedelta(seconds=config.retention))
+                if swept.executions:
+                    say(f"{swept.executions} executions were kept long enough, and are gone.")
+            except StoreError as error:
+                say(f"Nothing was swept: {error}")
+            await asyncio.sleep(_SWEEP)
+
+    return asyncio.get_running_loop().create_task(keep_sweeping(), name="wfe sweep")

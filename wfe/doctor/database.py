@@ -1,0 +1,101 @@
+"""The examination of a database: whether it can be read, who else can, and what lies about in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from wfe.errors import SchemaTooOld, StoreError
+from wfe.store import owners, private, standing
+from wfe.store.checkup import Result
+from wfe.store.connection import Connection
+from wfe.store.facts import NEWEST
+from wfe.store.invariants import Finding
+from wfe.store.reader import SQLiteReader
+
+#: Findings of one check that are named; the others are counted.
+NAMED = 10
+
+
+def result(name: str, claim: str, findings: Iterable[Finding] = ()) -> Result:
+    """What a check came to."""
+    found = list(findings)
+    return Result(name, claim, len(found), found[:NAMED])
+
+
+def unreadable(error: StoreError) -> Result:
+    """Of a database that cannot be looked into, or no further."""
+    is_old = isinstance(error, SchemaTooOld)
+    finding = Finding(
+        error.message if is_old else str(error), mend="wfe db migrate" if is_old else None
+    )
+    return result("reading", "it can be looked into", [finding])
+
+
+def readable(path: Path) -> Result:
+    """Of one that can."""
+    return result("database", f"{path} can be read, and has the newest schema, {NEWEST}")
+
+
+def permissions(path: Path) -> Result:
+    """Who else may read it."""
+    findings = [
+        Finding(
+            f"{one.path} has the mode {one.mode:04o}, and should have {one.should_be:04o}.",
+            mend=one.mend,
+        )
+        for one in private.loose(path)
+    ]
+    return result("permissions", "only the owner may read its files", findings)
+
+
+def contents(
+    connection: Connection, reader: SQLiteReader, now: datetime, *, patience: float
+) -> Iterator[Result]:
+    """What lies about in it. `patience` is how many seconds another process may take to accept a
+    command."""
+    faults = standing.faults(connection, limit=NAMED)
+    whole = "a quick look finds its pages whole"
+    yield result("structure", whole, [Finding(f"{f}.", mend="wfe db check") for f in faults])
+    yield result(
+        "leases",
+        "every lease belongs to a process that lives",
+        [
+            Finding(f"{owners.described(owner)} is gone, and its lease is left.", mend="wfe gc -y")
+            for owner in standing.lost_leases(connection)
+        ],
+    )
+    yield result(
+        "interrupted",
+        "nothing lies there that could go on",
+        [
+            Finding(
+                "could go on, and no process has it in hand.",
+                str(key),
+                f"wfe executions resume {quoted(str(key))}",
+            )
+            for key in reader.interrupted(now, 10 * NAMED)
+        ],
+    )
+    late = standing.pending(connection, now - timedelta(seconds=patience))
+    yield result("commands", "every command was taken", map(_of_pending, late))
+
+
+def quoted(word: str) -> str:
+    """A word of a command line."""
+    import shlex
+
+    return shlex.quote(word)
+
+
+def _of_pending(one: standing.Pending) -> Finding:
+    what = f"{one.kind} {one.step}" if one.step else one.kind
+    sender = f" by {one.sender}" if one.sender else ""
+    why = "its process does not answer" if one.is_held else "its process is gone"
+    command = "why" if one.is_held else "resume"
+    return Finding(
+        f"was sent {what!r}{sender} at {one.sent_at.isoformat(timespec='seconds')}: {why}.",
+        str(one.key),
+        f"wfe executions {command} {quoted(str(one.key))}",
+    )

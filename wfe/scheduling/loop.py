@@ -1,0 +1,357 @@
+"""The loop: fires the ticks of schedules when they are due.
+
+    async with Engine(...) as engine, Scheduler(engine):
+        ...
+
+One task for all schedules, and a heap with the next moment of each: a schedule costs an entry, not a
+timer. The task sleeps until the first of them, half a minute at most, and then compares the wall clock,
+which may have been set, or gone on while the machine was suspended. Never early: what is not due by the
+clock stays in the heap. Never twice: the ledger has a tick once. Never silently missed: ticks that came
+while nobody was there, or that must not run, have their rows as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from itertools import count
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from wfe.clock import LONGEST_SLEEP
+from wfe.errors import InvalidSchedule, StoreError
+from wfe.runtime.engine import Engine
+from wfe.scheduling.firing import Firing
+from wfe.scheduling.orphans import Orphans
+from wfe.scheduling.plan import Plan, own_plan
+from wfe.store import owners
+from wfe.store.ledger import Claim, ScheduleRow, Tick
+
+logger = logging.getLogger("wfe")
+
+_SLEEP = timedelta(seconds=LONGEST_SLEEP)
+
+#: From one look at what others have left pending to the next; and for orphans.
+_LOOK = timedelta(seconds=5)
+_ORPHANS = timedelta(seconds=60)
+
+#: Until the next attempt, where the store was busy.
+_AGAIN = timedelta(seconds=1)
+
+#: A clock that was set back by more than this is followed.
+_SET_BACK = timedelta(seconds=1)
+
+
+class Upcoming(NamedTuple):
+    """A schedule that is served, and when it fires next."""
+
+    plan: Plan
+    #: None: it fires no more.
+    next: datetime | None
+
+
+class _Entry:
+    """A schedule that is served."""
+
+    __slots__ = ("due", "fired", "is_exhausted", "plan", "since", "vain")
+
+    def __init__(self, plan: Plan, since: datetime, fired: int, *, vain: str = "") -> None:
+        self.plan = plan
+        #: Everything up to here is in the ledger.
+        self.since = since
+        #: How many executions there were, as far as is known here.
+        self.fired = fired
+        #: Why its ticks cannot be begun; empty: they can.
+        self.vain = vain
+        self.due = plan.next(since)
+        self.is_exhausted = False
+
+    @property
+    def is_over(self) -> bool:
+        limit = self.plan.schedule.number_of_executions
+        return self.due is None or self.is_exhausted or (limit is not None and self.fired >= limit)
+
+
+class Scheduler:
+    """Serves schedules through an engine, in its event loop: those of the engine's workflows, and what
+    is added. Start it when the engine has been started, and stop it before.
+
+    `own=False` leaves the workflows' own schedules to others. `on_tick` is called with each tick that
+    was decided on here.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        own: bool = True,
+        on_tick: Callable[[Tick], None] | None = None,
+    ) -> None:
+        self._engine = engine
+        self._clock = engine.clock
+        self._own = own
+        self._tell = on_tick
+        #: This scheduler, as the ledger names it.
+        self.owner = owners.claim()
+        #: Schedules of workflows that mean nothing, by the workflow's id: they are not served.
+        self.failures: dict[str, InvalidSchedule] = {}
+        self._firing = Firing(engine, self.owner, on_tick=self._on_tick, wake=self.wake)
+        self._entries: dict[str, _Entry] = {}
+        self._heap: list[tuple[datetime, int, _Entry]] = []
+        self._numbers = count()
+        self._woken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    # --- life ------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Serve; idempotent. A schedule that means nothing is left out, and told in `failures`.
+
+        Raises:
+            StoreError: the ledger cannot be written.
+        """
+        if self._task is not None:
+            return
+        self._now = self._present_since = self._look_at = self._orphans_at = self._clock.now()
+        store = self._engine.store
+        self._orphans = Orphans(store.ledger, self._engine.registry)
+        if store.peers is not None:
+            await store.peers.hold(self.owner)
+        if self._own:
+            await self._add_own()
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="wfe schedules")
+
+    async def stop(self) -> None:
+        """Begin nothing more. What was begun goes on; what was claimed is left to others."""
+        task, self._task = self._task, None
+        owners.release(self.owner)
+        if task is None:
+            return
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        peers = self._engine.store.peers
+        if peers is not None:
+            await peers.release(self.owner)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    # --- what is served --------------------------------------------------------------------------
+
+    async def _add_own(self) -> None:
+        registry = self._engine.registry
+        for workflow_id in registry.ids():
+            try:
+                plan = own_plan(registry.get(workflow_id), self._now)
+            except InvalidSchedule as error:
+                self.failures[workflow_id] = error
+            else:
+                if plan is not None:
+                    await self.add(plan)
+
+    async def add(self, plan: Plan) -> ScheduleRow:
+        """Serve a plan from now on; how the ledger has it, with who holds it: this scheduler, unless
+        another one was faster."""
+        now = self._clock.now()
+        ledger = self._engine.store.ledger
+        row = await ledger.register(plan.registration, owner=self.owner, now=now)
+        self._firing.plans[plan.name] = plan = plan.anchored(row)
+        self._enter(_Entry(plan, min(row.accounted_until, now), row.fired))
+        return row
+
+    async def trigger(self, plan: Plan) -> Tick | None:
+        """Begin an execution of a schedule now, beside its ticks; what came of it: where executions
+        must not overlap, and one goes on, it is passed over. None: this scheduler is being stopped.
+
+        Raises:
+            StoreError: it was not begun, or will be by whoever looks.
+        """
+        self._firing.plans[plan.name] = plan
+        return await self._firing.begin_now(plan, self._clock.now())
+
+    async def backfill(self, plan: Plan, moments: Sequence[datetime]) -> list[datetime]:
+        """Have executions begun for ticks of the past, in order; for which ones: those that have none.
+
+        Raises:
+            StoreError: nothing will be begun.
+        """
+        self._firing.plans[plan.name] = plan
+        return await self._firing.put_off(plan, moments, self._clock.now())
+
+    def wake(self) -> None:
+        """Look at what is pending now."""
+        self._look_at = self._now
+        self._woken.set()
+
+    @property
+    def upcoming(self) -> list[Upcoming]:
+        """What is served, by name."""
+        entries = sorted(self._entries.values(), key=lambda entry: entry.plan.name)
+        return [Upcoming(entry.plan, entry.due) for entry in entries]
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing that is served fires any more, nor waits for its beginning."""
+        return not self._entries and self._firing.is_idle
+
+    def _enter(self, entry: _Entry) -> None:
+        self._entries[entry.plan.name] = entry
+        self._push(entry)
+        self._woken.set()
+
+    def _push(self, entry: _Entry) -> None:
+        if entry.due is None or entry.is_over:
+            self._entries.pop(entry.plan.name, None)
+        else:
+            heapq.heappush(self._heap, (entry.due, next(self._numbers), entry))
+
+    def _on_tick(self, tick: Tick) -> None:
+        entry = self._entries.get(tick.schedule)
+        if entry is not None and tick.kind == "tick":
+            entry.fired += tick.state == "fired"
+            entry.is_exhausted &= tick.state == "fired"
+            if entry.is_over:
+                del self._entries[tick.schedule]
+        if self._tell is not None:
+            self._tell(tick)
+
+    # --- the task --------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        while True:
+            self._woken.clear()
+            try:
+                await self._pass()
+                pause = _SLEEP
+            except StoreError as error:
+                logger.warning("Schedules wait for the database: %s", error)
+                pause = _AGAIN
+            except Exception:
+                logger.exception("Serving schedules failed")
+                pause = _AGAIN
+            await self._sleep(pause)
+
+    async def _pass(self) -> None:
+        before, self._now = self._now, self._clock.now()
+        if self._now < before - _SET_BACK:
+            self._follow_back()
+        await self._firing.go_on()
+        await self._fire(self._due())
+        if self._now >= self._orphans_at and self._own:
+            self._orphans_at = self._now + _ORPHANS
+            await self._add_orphans()
+        if self._now >= self._look_at:
+            self._look_at = self._now + _LOOK
+            await self._firing.look()
+
+    async def _sleep(self, longest: timedelta) -> None:
+        """Until there is something to do, or somebody has woken us."""
+        moments = [self._now + longest]
+        if longest == _SLEEP:
+            moments += [self._look_at, *(due for due, _, _ in self._heap[:1])]
+        sleep = asyncio.ensure_future(self._clock.sleep_until(min(moments)))
+        woken = asyncio.ensure_future(self._woken.wait())
+        try:
+            # The clock may be set back meanwhile, so that the moment does not come.
+            await asyncio.wait(
+                (sleep, woken), timeout=LONGEST_SLEEP, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            sleep.cancel()
+            woken.cancel()
+
+    def _follow_back(self) -> None:
+        """The clock was set back: what it goes through again has its rows, and what comes next comes
+        sooner than it seemed."""
+        self._present_since = min(self._present_since, self._now)
+        self._look_at = self._orphans_at = self._now
+        self._heap.clear()
+        for entry in list(self._entries.values()):
+            entry.since = min(entry.since, self._now)
+            entry.due = entry.plan.next(entry.since)
+            self._push(entry)
+
+    def _due(self) -> list[_Entry]:
+        due = []
+        while self._heap and self._heap[0][0] <= self._now:
+            _, _, entry = heapq.heappop(self._heap)
+            if self._entries.get(entry.plan.name) is entry and self._is_there(entry):
+                due.append(entry)
+        return due
+
+    def _is_there(self, entry: _Entry) -> bool:
+        """A workflow that is unregistered takes its own schedule along."""
+        plan = entry.plan
+        if entry.vain or plan.origin == "command":
+            return True
+        if plan.workflow_id in self._engine.registry.ids():
+            return True
+        del self._entries[plan.name]
+        return False
+
+    async def _add_orphans(self) -> None:
+        for plan, row in await self._orphans.found(self._entries):
+            vain = f"There is no workflow {plan.workflow_id!r} any more."
+            self._enter(_Entry(plan, min(row.accounted_until, self._now), row.fired, vain=vain))
+
+    # --- firing ----------------------------------------------------------------------------------
+
+    async def _fire(self, due: Sequence[_Entry]) -> None:
+        """Fire what is due; where that fails, it is due again soon."""
+        if not due:
+            return
+        try:
+            claims = {entry.plan.name: self._claims(entry) for entry in await self._ours(due)}
+            flat = [claim for each in claims.values() for claim in each]
+            outcomes = await self._firing.fire(flat, self._now)
+        except BaseException:
+            for entry in due:
+                entry.due = self._now + _AGAIN
+                self._push(entry)
+            raise
+        for claim, outcome in zip(flat, outcomes, strict=True):
+            if outcome == "superseded":
+                self._leave(claim.schedule)
+            elif outcome == "exhausted" and claim.schedule in self._entries:
+                self._entries[claim.schedule].is_exhausted = True
+        for entry in due:
+            if self._entries.get(entry.plan.name) is entry:
+                entry.since = max(entry.since, *_moments(claims[entry.plan.name]))
+                entry.due = entry.plan.next(entry.since)
+                self._push(entry)
+
+    async def _ours(self, due: Sequence[_Entry]) -> list[_Entry]:
+        """Without orphans that somebody has begun to serve."""
+        orphans = [entry.plan for entry in due if entry.vain]
+        still = await self._orphans.without_holder(orphans)
+        for plan in orphans:
+            if plan.name not in still:
+                del self._entries[plan.name]
+        return [entry for entry in due if not entry.vain or entry.plan.name in still]
+
+    def _claims(self, entry: _Entry) -> list[Claim]:
+        return self._firing.claims(
+            entry.plan, entry.since, self._now, self._present_since, vain=entry.vain
+        )
+
+    def _leave(self, name: str) -> None:
+        if self._entries.pop(name, None) is not None:
+            logger.info("Schedule %s has another timing now, or is gone: it is left alone.", name)
+
+
+def _moments(claims: Sequence[Claim]) -> list[datetime]:
+    return [claim.scheduled_for for claim in claims]
