@@ -129,6 +129,8 @@ class Commands:
     async def wait(self, live: Live, until: Until) -> CommandResult:
         """Wait for an execution that somebody else may be driving."""
         if until == "stored":
+            if not live.is_foreign:
+                self._driver.rest(live)
             return result_of(live.execution)
         waiter = live.audience.expect(until)
         if live.is_foreign:

@@ -102,7 +102,7 @@ class Watch:
 
     async def _look_at(self, key: ExecutionKey) -> bool:
         """Tell what has happened, and take it up where whoever drove it is gone. Whether another
-        process has it in hand."""
+        process has it, or a child of it, in hand."""
         execution = await self._store.load(key)
         if execution is None or key in self._driver.lives:
             return False
@@ -116,6 +116,19 @@ class Watch:
                 raise
             except WfeError as error:
                 self._audiences.fail_one(key, error)
+        return self._is_elsewhere(execution) or (
+            is_ours and await self._has_child_elsewhere(execution)
+        )
+
+    async def _has_child_elsewhere(self, execution: Execution) -> bool:
+        for key in awaited_children(execution):
+            child = None if key in self._driver.lives else await self._store.load(key)
+            if child is not None and self._is_elsewhere(child):
+                return True
+        return False
+
+    def _is_elsewhere(self, execution: Execution) -> bool:
+        """Does another process have it in hand?"""
         return execution.holder not in (None, self._driver.owner)
 
     async def catch_up(self, execution: Execution) -> None:
