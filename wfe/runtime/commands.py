@@ -7,6 +7,7 @@ returns what it came to. What each command means is the machine's business.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Literal
@@ -277,7 +278,10 @@ class Commands:
     ) -> CommandResult:
         """Carry out a command, and raise, log or return what it came to."""
         try:
-            live, result = await self._tried(command)
+            try:
+                live, result = await command()
+            except SkipExecutionError:
+                live, result = await self._tried_again(command)
         except UsageError:
             raise
         except WfeError as refusal:
@@ -303,15 +307,15 @@ class Commands:
             raise error
         return result
 
-    async def _tried(
+    async def _tried_again(
         self, command: Callable[[], Awaitable[tuple[Live, CommandResult]]]
     ) -> tuple[Live, CommandResult]:
-        """Carry out a command; where another writer was faster, on what that one has made of it."""
+        """Carry out a command once more, because another writer was faster: on what that one has
+        made of the execution."""
         for _ in range(_TRIES):
-            try:
+            self._watch.begin()
+            with contextlib.suppress(SkipExecutionError):
                 return await command()
-            except SkipExecutionError:
-                self._watch.begin()
         return await command()
 
 

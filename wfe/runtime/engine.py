@@ -280,11 +280,15 @@ class Engine:
         async def begin_or_attach() -> tuple[Live, CommandResult]:
             if run_id is not None:
                 await self._directory.make_way(key, run_id)
-            change = OnChange(renames or {}, allow_changed)
-            live = None if is_fresh else await self._directory.open(key, change)
-            again = on_conflict == "rerun" and live is not None and live.execution.head.is_final
-            if live is not None and not again and not runs_again(live.execution, parent_run_id):
-                return live, await self._commands.attach(live, payload, until, on_conflict, handler)
+            if not is_fresh:
+                change = OnChange(renames or {}, allow_changed)
+                live = await self._directory.open(key, change)
+                again = on_conflict == "rerun" and live is not None and live.execution.head.is_final
+                if live is not None and not again and not runs_again(live.execution, parent_run_id):
+                    outcome = await self._commands.attach(
+                        live, payload, until, on_conflict, handler
+                    )
+                    return live, outcome
             if not given:
                 definition.check_input(None)
             live = self._directory.create(
