@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         StepStatus,
     )
     from wfe.runtime.engine import Engine
+    from wfe.scheduling.loop import Scheduler
 
 #: Module → the public names in it.
 _HOMES = {
@@ -163,6 +164,7 @@ _HOMES = {
         "StepStatus",
     ),
     "wfe.runtime.engine": ("Engine",),
+    "wfe.scheduling.loop": ("Scheduler",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -200,6 +202,7 @@ __all__ = [
     "Refused",
     "Registry",
     "Schedule",
+    "Scheduler",
     "SchemaTooNew",
     "Step",
     "StepContext",

@@ -67,7 +67,7 @@ UNCHANGED = {
     "the condition of a when": ("when(order.gift,", "when(order.present,"),
     "a transform": ("lambda order: order)", "lambda order: dict(order))"),
     "what a step is given": ("label(order))", "label({'only': order.id}))"),
-    "an option of a step": ("max_retries=2", "max_retries=7, async_=True, no_wait=True"),
+    "an option of a step": ("max_retries=2", "max_retries=7, async_=True, no_wait=True, pure=True"),
     "an option of the workflow": ("timeout=60", "timeout=90, retention_time=5, description='x'"),
     "an undo": ("@reserve.compensate\n", ""),
     "the seconds of a sleep": ("sleep(5,", "sleep(500,"),

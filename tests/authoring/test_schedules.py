@@ -10,9 +10,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from wfe import InvalidOption, Schedule, step, workflow
 from wfe.authoring import schedules
+from wfe.scheduling.cron import Cron
 
 from .support import composed, line_of, place, refused
 
@@ -159,13 +162,39 @@ def test_a_misspelled_option_is_refused_with_near_names() -> None:
     assert error.hint == "Did you mean schedule?"
 
 
-def test_a_scheduled_workflow_loads_nothing_that_reads_expressions() -> None:
+@pytest.mark.parametrize(
+    ("schedule", "said"),
+    [
+        (Schedule(cron="0 0 31 2 *"), "The schedule '0 0 31 2 *' is refused"),
+        (Schedule(cron="every day"), "is refused"),
+        (Schedule(cron="0 3 * * *", timezone="Mars/Base"), "there is no time zone 'Mars/Base'"),
+        (Schedule(cron="* * * * *", jitter=60), "its jitter, 60 seconds"),
+    ],
+)
+def test_a_schedule_that_cannot_fire_is_refused_at_the_line_of_the_workflow(
+    schedule: Schedule, said: str
+) -> None:
+    def define() -> None:
+        workflow("w", schedule=schedule)
+
+    error = refused(define, InvalidOption)
+    assert place(error) == line_of(define, 1)
+    assert said in error.message
+
+
+@settings(max_examples=50, deadline=None)
+@given(text=st.from_regex(schedules._USUAL, fullmatch=True))
+def test_usual_expressions_need_not_be_read_to_know_that_they_fire(text: str) -> None:
+    assert Cron.parse(text).next(NEW_YEAR) is not None
+
+
+def test_a_workflow_with_a_usual_schedule_loads_nothing_that_reads_expressions() -> None:
     script = (
         "import sys\n"
         "from wfe import Schedule, step, workflow\n"
         "@step\n"
         "def work(): ...\n"
-        "@workflow('w', schedule=Schedule(cron='nobody reads this', timezone='Mars/Base'))\n"
+        "@workflow('w', schedule=Schedule(cron='30 3 * * 1-5'))\n"
         "def w(): work()\n"
         "print(*sys.modules)"
     )

@@ -301,6 +301,7 @@ OPTIONS: dict[str, Any] = {
     "no_wait": True,
     "save_response": False,
     "store": True,
+    "pure": True,
 }
 
 

@@ -27,10 +27,6 @@ def nightly():
 def pulse():
     work()
 
-@workflow("never", schedule="0 0 31 2 *")
-def never():
-    work()
-
 @workflow("by-hand")
 def by_hand():
     work()
@@ -154,7 +150,6 @@ def test_a_schedule_that_ends_says_so(scheduled: Project) -> None:
     ("arguments", "code", "problem"),
     [
         (["0 0 31 2 *"], "invalid_schedule", "there is no day 31 in February"),
-        (["never"], "invalid_schedule", "there is no day 31 in February"),
         (["R * * * *"], "invalid_schedule", "leaves the number to chance"),
         (["@every 5x"], "invalid_schedule", "an interval reads @every 90s"),
         ([""], "invalid_schedule", "it is empty"),

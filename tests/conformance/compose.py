@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from wfe import (
+    Schedule,
     StepContext,
     StepResponse,
     WorkflowResponse,
@@ -281,6 +282,8 @@ def compose(spec: Mapping[str, Any], world: World, workflows: Mapping[str, Any])
     """
     composer = Composer(world, workflows)
     extra = {key: value for key, value in spec.get("options", {}).items() if key != "double_hook"}
+    if "schedule" in extra:
+        extra["schedule"] = Schedule(**extra["schedule"])
 
     def body(data: Any) -> Any:
         composer.input = data

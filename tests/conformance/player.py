@@ -19,6 +19,7 @@ from wfe import Engine, StepResponse
 from wfe.authoring.registry import Registry
 from wfe.errors import DefinitionError, WfeError
 from wfe.model import Action, CommandResult, Event, StepKey
+from wfe.scheduling.loop import Scheduler
 from wfe.store.contract import CheckpointStore
 from wfe.store.memory import MemoryStore
 from wfe.testing import VirtualClock, VirtualLoop, until_quiet
@@ -145,6 +146,8 @@ class Player:
 
     async def _start(self) -> None:
         await self.engine.start()
+        self.scheduler = Scheduler(self.engine)
+        await self.scheduler.start()
         for workflow in {spec["id"] for spec in self.scenario["workflows"]} & set(
             self.registry.ids()
         ):
@@ -152,6 +155,7 @@ class Player:
 
     async def _stop(self) -> None:
         self.world.epoch += 1
+        await self.scheduler.stop()
         await self.engine.shutdown(grace=0)
 
     async def _stored(self) -> list[Raw]:

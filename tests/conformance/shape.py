@@ -107,8 +107,3 @@ def shapes_of(scenario: Mapping[str, Any]) -> dict[str, Shape]:
     for workflow in scenario["workflows"]:
         shapes.setdefault(workflow["id"], shape_of(workflow))
     return shapes
-
-
-def has_schedule(scenario: Mapping[str, Any]) -> bool:
-    """True where a workflow of the scenario starts by itself."""
-    return any("schedule" in workflow.get("options", {}) for workflow in scenario["workflows"])

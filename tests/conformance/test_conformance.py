@@ -10,21 +10,18 @@ import pytest
 from .archive import Scenario, read_archive
 from .player import play
 from .rules import RULES
-from .shape import has_schedule
 from .verdict import DEVIATIONS, expectation, judge
 
 SCENARIOS = list(read_archive())
-#: Those that workflows without a schedule can be played by.
-PLAYED = [scenario for scenario in SCENARIOS if not has_schedule(scenario)]
 #: SQLite is slower: every so many-th scenario stands for all.
-SAMPLE = PLAYED[::12]
+SAMPLE = SCENARIOS[::12]
 
 
 def name(scenario: Scenario) -> str:
     return str(scenario["name"])
 
 
-@pytest.mark.parametrize("scenario", PLAYED, ids=name)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=name)
 def test_does_as_recorded_in_memory(scenario: Scenario) -> None:
     assert [str(each) for each in judge(scenario, play(scenario)).mismatches] == []
 
@@ -34,13 +31,8 @@ def test_does_as_recorded_on_sqlite(scenario: Scenario) -> None:
     assert [str(each) for each in judge(scenario, play(scenario, "sqlite")).mismatches] == []
 
 
-def test_only_scenarios_with_a_schedule_are_left_out() -> None:
-    left_out = [s["name"] for s in SCENARIOS if has_schedule(s)]
-    assert all(name.startswith("sched-") for name in left_out)
-
-
 def test_every_rule_is_needed() -> None:
-    compared = [scenario for scenario in PLAYED if scenario["match"] != "none"]
+    compared = [scenario for scenario in SCENARIOS if scenario["match"] != "none"]
     fired = Counter(rule for scenario in compared for rule in expectation(scenario)[1])
     assert [rule.name for rule in RULES if not fired[rule.name]] == []
 
@@ -48,7 +40,7 @@ def test_every_rule_is_needed() -> None:
 def test_deviations_are_few_needed_and_give_a_reason() -> None:
     entries = tomllib.loads(DEVIATIONS.read_text(encoding="utf-8")).get("deviation", [])
     assert len(entries) < 40
-    by_name = {scenario["name"]: scenario for scenario in PLAYED}
+    by_name = {scenario["name"]: scenario for scenario in SCENARIOS}
     for entry in entries:
         assert entry["decision"]
         assert entry["why"]

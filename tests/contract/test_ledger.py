@@ -43,7 +43,14 @@ async def serve(store: CheckpointStore, owner: str, **changes: Any) -> ScheduleR
     """Register a schedule in the name of an owner that holds a lease."""
     if store.peers is not None:
         await store.peers.hold(owner)
-    return await store.ledger.register(replace(NIGHTLY, **changes), owner=owner, now=NOW)
+    return await register(store, owner, NOW, **changes)
+
+
+async def register(
+    store: CheckpointStore, owner: str, now: datetime, **changes: Any
+) -> ScheduleRow:
+    (row,) = await store.ledger.register([replace(NIGHTLY, **changes)], owner=owner, now=now)
+    return row
 
 
 async def die(store: CheckpointStore, owner: str) -> None:
@@ -93,9 +100,7 @@ async def test_a_schedule_is_owed_nothing_from_before_it_was_first_served(
 async def test_serving_it_again_keeps_what_is_known(store: CheckpointStore, owner: str) -> None:
     await serve(store, owner)
     await fire(store, NOW + MINUTE, owner)
-    row = await store.ledger.register(
-        replace(NIGHTLY, definition=b"{}"), owner=owner, now=NOW + 5 * MINUTE
-    )
+    row = await register(store, owner, NOW + 5 * MINUTE, definition=b"{}")
     assert (row.anchor, row.accounted_until, row.fired) == (NOW, NOW + MINUTE, 1)
     assert row.definition == b"{}"
 
@@ -105,7 +110,7 @@ async def test_another_timing_begins_anew(store: CheckpointStore, owner: str) ->
     await serve(store, owner)
     await fire(store, NOW + MINUTE, owner)
     later = NOW + 5 * MINUTE
-    row = await store.ledger.register(replace(NIGHTLY, timing="@daily"), owner=owner, now=later)
+    row = await register(store, owner, later, timing="@daily")
     assert (row.anchor, row.accounted_until, row.fired) == (later, later, 0)
     old = claim(later + MINUTE, owner)
     assert await store.ledger.claim([old], now=later + MINUTE) == ["superseded"]

@@ -77,8 +77,8 @@ def schedule(
     one ends. --max counts over restarts.
 
     \b
-    wfe schedule order --cron '0 3 * * *' --tz Europe/London
-    wfe schedule echo --every 1s --max 2 -i 1
+    wfe schedule order -i @order.json --cron '0 3 * * *' --tz Europe/London
+    wfe schedule order --every 1s --max 2 -i @order.json --name often
     """
     from wfe.authoring.responses import NOT_GIVEN
     from wfe.cli import inputs

@@ -49,7 +49,7 @@ def delete(session: Session, name: Name, yes: Yes = False) -> int:
     One that a process serves is refused: end that first, or pause the schedule.
 
     \b
-    wfe schedules delete nightly -y
+    wfe schedules delete weekly -y
     """
     from wfe.cli import consent
     from wfe.store.owners import described

@@ -10,9 +10,10 @@ import asyncio
 import gc
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from datetime import timedelta
+from typing import Any
 
 from wfe.cli.capture import stdout_kept
 from wfe.cli.foreground import Interrupts, engine_of, leave_running_steps, log_shown
@@ -78,6 +79,7 @@ async def _serve(
             stack.push_async_callback(_close, engine, session.config.grace, shown, interrupts)
             for workflow_id in catalog.registry.ids():
                 engine.subscribe(workflow_id, shown.on_event)
+            upkeep = None
             if plan is None:
                 # First of all, so that what is dead is in no schedule's way.
                 upkeep = Upkeep(engine, on_taken=shown.on_taken)
@@ -92,17 +94,31 @@ async def _serve(
             for name, error in scheduler.failures.items():
                 shown.say(f"The schedule of {name} is not served: {error}")
             shown.serving(engine, scheduler)
-            await _until_over(interrupts.arrived, engine, scheduler, forever=plan is None)
+            watched = [scheduler.wait(), *([upkeep.wait()] if upkeep is not None else [])]
+            await _first_of(
+                interrupts.arrived.wait(),
+                *watched,
+                *([] if plan is None else [_until_over(engine, scheduler)]),
+            )
         shown.say(last_word if interrupts.signal is not None else "It fires no more.")
         return interrupts.signal
 
 
-async def _until_over(
-    arrived: asyncio.Event, engine: Engine, scheduler: Scheduler, *, forever: bool
-) -> None:
-    if forever:
-        await arrived.wait()
-    while not arrived.is_set() and not (scheduler.is_over and engine.is_quiet):  # noqa: ASYNC110 nobody tells
+async def _first_of(*events: Coroutine[Any, Any, object]) -> None:
+    """Return when one of them has come; raises what it raises."""
+    tasks = [asyncio.ensure_future(event) for event in events]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            await task
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _until_over(engine: Engine, scheduler: Scheduler) -> None:
+    while not (scheduler.is_over and engine.is_quiet):  # noqa: ASYNC110 nobody tells
         await asyncio.sleep(_PACE)
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import count
@@ -23,21 +23,21 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from wfe.clock import LONGEST_SLEEP
-from wfe.errors import InvalidSchedule, StoreError
+from wfe.errors import InvalidSchedule, StoreBusy, StoreError
 from wfe.runtime.engine import Engine
 from wfe.scheduling.firing import Firing
 from wfe.scheduling.orphans import Orphans
 from wfe.scheduling.plan import Plan, own_plan
 from wfe.store import owners
-from wfe.store.ledger import Claim, ScheduleRow, Tick
+from wfe.store.ledger import Claim, Tick
 
 logger = logging.getLogger("wfe")
 
 _SLEEP = timedelta(seconds=LONGEST_SLEEP)
 
-#: From one look at what others have left pending to the next; and for orphans.
+#: From one look at what others have left pending to the next; and from one look at whose schedules are.
 _LOOK = timedelta(seconds=5)
-_ORPHANS = timedelta(seconds=60)
+_REVIEW = timedelta(seconds=60)
 
 #: Until the next attempt, where the store was busy.
 _AGAIN = timedelta(seconds=1)
@@ -116,13 +116,13 @@ class Scheduler:
         """
         if self._task is not None:
             return
-        self._now = self._present_since = self._look_at = self._orphans_at = self._clock.now()
+        self._now = self._present_since = self._look_at = self._review_at = self._clock.now()
         store = self._engine.store
         self._orphans = Orphans(store.ledger, self._engine.registry)
         if store.peers is not None:
             await store.peers.hold(self.owner)
         if self._own:
-            await self._add_own()
+            await self.add(*self._own_plans())
         self._task = asyncio.get_running_loop().create_task(self._run(), name="wfe schedules")
 
     async def stop(self) -> None:
@@ -132,11 +132,22 @@ class Scheduler:
         if task is None:
             return
         task.cancel()
-        with suppress(asyncio.CancelledError):
+        with suppress(asyncio.CancelledError, StoreError):
             await task
         peers = self._engine.store.peers
         if peers is not None:
-            await peers.release(self.owner)
+            with suppress(StoreError):  # it counts as gone all the same
+                await peers.release(self.owner)
+
+    async def wait(self) -> None:
+        """Return when it is stopped.
+
+        Raises:
+            StoreError: the ledger is out of reach for good, and nothing is served any more.
+        """
+        if self._task is not None:
+            with suppress(asyncio.CancelledError):
+                await asyncio.shield(self._task)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -152,7 +163,7 @@ class Scheduler:
 
     # --- what is served --------------------------------------------------------------------------
 
-    async def _add_own(self) -> None:
+    def _own_plans(self) -> Iterator[Plan]:
         registry = self._engine.registry
         for workflow_id in registry.ids():
             try:
@@ -161,17 +172,20 @@ class Scheduler:
                 self.failures[workflow_id] = error
             else:
                 if plan is not None:
-                    await self.add(plan)
+                    yield plan
 
-    async def add(self, plan: Plan) -> ScheduleRow:
-        """Serve a plan from now on; how the ledger has it, with who holds it: this scheduler, unless
-        another one was faster."""
+    async def add(self, *plans: Plan) -> None:
+        """Serve plans from now on."""
         now = self._clock.now()
+        # An interval is counted from there: to the millisecond, as moments are shown and named.
+        now = now.replace(microsecond=now.microsecond // 1000 * 1000)
         ledger = self._engine.store.ledger
-        row = await ledger.register(plan.registration, owner=self.owner, now=now)
-        self._firing.plans[plan.name] = plan = plan.anchored(row)
-        self._enter(_Entry(plan, min(row.accounted_until, now), row.fired))
-        return row
+        registrations = [plan.registration for plan in plans]
+        rows = await ledger.register(registrations, owner=self.owner, now=now)
+        for plan, row in zip(plans, rows, strict=True):
+            plan.anchor(row)
+            self._firing.plans[plan.name] = plan
+            self._enter(_Entry(plan, min(row.accounted_until, now), row.fired))
 
     async def trigger(self, plan: Plan) -> Tick | None:
         """Begin an execution of a schedule now, beside its ticks; what came of it: where executions
@@ -237,9 +251,11 @@ class Scheduler:
             try:
                 await self._pass()
                 pause = _SLEEP
-            except StoreError as error:
+            except StoreBusy as error:
                 logger.warning("Schedules wait for the database: %s", error)
                 pause = _AGAIN
+            except StoreError:
+                raise
             except Exception:
                 logger.exception("Serving schedules failed")
                 pause = _AGAIN
@@ -251,11 +267,11 @@ class Scheduler:
             self._follow_back()
         await self._firing.go_on()
         await self._fire(self._due())
-        if self._now >= self._orphans_at and self._own:
-            self._orphans_at = self._now + _ORPHANS
-            await self._add_orphans()
+        if self._now >= self._review_at:
+            self._review_at = self._now + _REVIEW
+            await self._review()
         if self._now >= self._look_at:
-            self._look_at = self._now + _LOOK
+            self._look_at = self._now + (_SLEEP if self._engine.store.peers is None else _LOOK)
             await self._firing.look()
 
     async def _sleep(self, longest: timedelta) -> None:
@@ -278,7 +294,7 @@ class Scheduler:
         """The clock was set back: what it goes through again has its rows, and what comes next comes
         sooner than it seemed."""
         self._present_since = min(self._present_since, self._now)
-        self._look_at = self._orphans_at = self._now
+        self._look_at = self._review_at = self._now
         self._heap.clear()
         for entry in list(self._entries.values()):
             entry.since = min(entry.since, self._now)
@@ -303,8 +319,18 @@ class Scheduler:
         del self._entries[plan.name]
         return False
 
-    async def _add_orphans(self) -> None:
-        for plan, row in await self._orphans.found(self._entries):
+    async def _review(self) -> None:
+        """Hold what is served here, and whose holder is gone; serve what nobody can serve any more."""
+        ledger = self._engine.store.ledger
+        rows = await ledger.known()
+        left = [
+            entry.plan.registration
+            for row in rows
+            if row.holder is None and (entry := self._entries.get(row.name)) is not None
+            if not entry.vain and entry.plan.timing == row.timing
+        ]
+        await ledger.register(left, owner=self.owner, now=self._now)
+        for plan, row in self._orphans.among(rows, self._entries) if self._own else ():
             vain = f"There is no workflow {plan.workflow_id!r} any more."
             self._enter(_Entry(plan, min(row.accounted_until, self._now), row.fired, vain=vain))
 

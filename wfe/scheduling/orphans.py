@@ -26,11 +26,13 @@ class Orphans:
         self._ledger = ledger
         self._registry = registry
 
-    async def found(self, known: Container[str]) -> list[tuple[Plan, ScheduleRow]]:
-        """Those that are not among the `known` names."""
+    def among(
+        self, rows: Iterable[ScheduleRow], known: Container[str]
+    ) -> list[tuple[Plan, ScheduleRow]]:
+        """Those of the ledger's rows that are orphans, and none of the `known` names."""
         plans = []
         files = {self._registry.get(name).source[0] for name in self._registry.ids()}
-        for row in await self._ledger.known():
+        for row in rows:
             if row.name in known or not self._is_one(row, files):
                 continue
             try:

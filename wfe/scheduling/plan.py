@@ -81,16 +81,9 @@ class Plan:
             definition=encoded(self.schedule),
         )
 
-    def anchored(self, row: ScheduleRow) -> Plan:
-        """The same, counted from where the ledger says."""
-        return Plan(
-            self.name,
-            self.workflow_id,
-            self.schedule,
-            anchor=row.anchor,
-            origin=self.origin,
-            source=self.source,
-        )
+    def anchor(self, row: ScheduleRow) -> None:
+        """Count from where the ledger says."""
+        self.timetable = self.timetable.anchored(row.anchor)
 
     def transaction_id(self, tick: datetime) -> str:
         return tick_transaction_id(self.name, tick)

@@ -36,6 +36,12 @@ class Timetable:
         self.zone = zone_of(schedule.timezone, expression=self.timing.text)
         self._refuse_long_jitter(utc(anchor))
 
+    def anchored(self, anchor: datetime) -> Timetable:
+        """The same one, counted from another moment, where that makes a difference."""
+        if isinstance(self.timing, Cron):
+            return self
+        return Timetable(self.schedule, anchor=anchor)
+
     def next(self, after: datetime) -> datetime | None:
         """The first tick after `after`, in UTC; None where there is none any more."""
         start, end = self.schedule.start, self.schedule.end

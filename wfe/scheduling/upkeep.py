@@ -12,14 +12,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from wfe.errors import EngineClosed, SkipExecutionError, StoreError, WfeError
+from wfe.errors import EngineClosed, SkipExecutionError, StoreBusy, StoreError, WfeError
 from wfe.model import ExecutionKey
 from wfe.runtime.engine import Engine
 
 logger = logging.getLogger("wfe")
 
-#: From one look to the next, and until what was refused is tried again.
+#: From one look to the next; where nobody has written anything, and nothing is due, only a death may
+#: have left something. And until what was refused is tried again.
 _EVERY = timedelta(seconds=2)
+_DEATHS = timedelta(seconds=6)
 _REFUSED = timedelta(minutes=1)
 
 #: At most so many at once.
@@ -54,19 +56,39 @@ class Upkeep:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
-            with suppress(asyncio.CancelledError):
+            with suppress(asyncio.CancelledError, StoreError):
                 await task
+
+    async def wait(self) -> None:
+        """Return when it is stopped.
+
+        Raises:
+            StoreError: the store is out of reach for good, and nothing is taken up any more.
+        """
+        if self._task is not None:
+            with suppress(asyncio.CancelledError):
+                await asyncio.shield(self._task)
 
     async def _run(self) -> None:
         clock = self._engine.clock
         while True:
             await clock.sleep_until(clock.now() + _EVERY)
             try:
-                await self.look()
-            except StoreError as error:
+                if await self._may_find_something():
+                    await self.look()
+            except StoreBusy as error:
                 logger.warning("Nothing is taken up for now: %s", error)
+            except StoreError:
+                raise
             except Exception:
                 logger.exception("Looking for what was interrupted failed")
+
+    async def _may_find_something(self) -> bool:
+        now, store = self._engine.clock.now(), self._engine.store
+        has_changed = store.reader.changed()
+        if has_changed or now >= self._look_at or await store.due(now, limit=1):
+            return True
+        return now < self._look_at - _DEATHS  # the clock was set back
 
     async def look(self) -> None:
         """Take up what is interrupted.
@@ -75,6 +97,7 @@ class Upkeep:
             StoreError: some of it was not.
         """
         now = self._engine.clock.now()
+        self._look_at = now + _DEATHS
         found = await self._engine.interrupted(limit=_LIMIT + len(self._refused))
         self._refused = {key: self._refused[key] for key in found if key in self._refused}
         keys = [key for key in found if key not in self._refused or self._refused[key][1] <= now]

@@ -193,9 +193,9 @@ class Ledger(LedgerReader, Protocol):
     """What schedulers write. Every method is one transaction; the store is open meanwhile."""
 
     async def register(
-        self, registration: Registration, *, owner: str, now: datetime
-    ) -> ScheduleRow:
-        """Serve a schedule from now on; how it stands, with the holder that it has. A holder that is
+        self, registrations: Sequence[Registration], *, owner: str, now: datetime
+    ) -> Sequence[ScheduleRow]:
+        """Serve schedules from now on; how each stands, with the holder that it has. A holder that is
         gone is replaced. One of another timing begins anew: what its ticks were until now is kept,
         and none before `now` is owed any more."""
         ...

@@ -57,8 +57,11 @@ class MemoryLedger:
     # --- writing ---
 
     async def register(
-        self, registration: Registration, *, owner: str, now: datetime
-    ) -> ScheduleRow:
+        self, registrations: Sequence[Registration], *, owner: str, now: datetime
+    ) -> Sequence[ScheduleRow]:
+        return [self._register(registration, owner, now) for registration in registrations]
+
+    def _register(self, registration: Registration, owner: str, now: datetime) -> ScheduleRow:
         given = {
             "workflow_id": registration.workflow_id,
             "origin": registration.origin,

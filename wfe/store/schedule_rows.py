@@ -23,16 +23,24 @@ from wfe.store.ledger import (
     row_of,
     verdict,
 )
-from wfe.store.moments import from_micros, from_micros_or_none, to_micros
+from wfe.store.moments import from_micros, from_micros_or_none, to_micros, to_micros_or_none
 from wfe.store.tables import Schedule, ScheduleTick, columns
 
 _SCHEDULE = [getattr(Schedule, name) for name in columns(Schedule)]
 _TICK = [getattr(ScheduleTick, name) for name in columns(ScheduleTick)]
 
+#: Never by REPLACE, which would delete the row first, and its ticks with it.
+_REGISTER = f"""
+INSERT INTO schedule ({", ".join(columns(Schedule))})
+VALUES ({", ".join("?" * len(_SCHEDULE))})
+ON CONFLICT (name) DO UPDATE SET
+{", ".join(f"{name} = excluded.{name}" for name in columns(Schedule)[1:])}
+"""
 _PUT = f"""
 INSERT OR REPLACE INTO schedule_tick ({", ".join(columns(ScheduleTick))})
 VALUES ({", ".join("?" * len(_TICK))})
 """
+_FIND = f"SELECT {', '.join(columns(Schedule))} FROM schedule WHERE name = ?"
 _STATE = "SELECT state FROM schedule_tick WHERE schedule = ? AND scheduled_for = ?"
 _ACCOUNT = """
 UPDATE schedule SET fired = fired + ?, accounted_until = max(accounted_until, ?) WHERE name = ?
@@ -82,10 +90,10 @@ def unfinished(connection: Connection, name: str) -> list[Tick]:
     return sorted(found, key=lambda tick: tick.scheduled_for)
 
 
-def _find(connection: Connection, name: str, living: Collection[str] = ()) -> ScheduleRow | None:
-    query = Schedule.select(*_SCHEDULE).where(Schedule.name == name)
-    found = connection.run(query).fetchone()
-    return None if found is None else _schedule(found, living)
+def _find(connection: Connection, name: str) -> ScheduleRow | None:
+    """Without its holder."""
+    found = connection.raw.execute(_FIND, (name,)).fetchone()
+    return None if found is None else _schedule(found, ())
 
 
 def _due(connection: Connection, *conditions: Any) -> list[Tick]:
@@ -140,28 +148,33 @@ def _tick(row: Any) -> Tick:
 
 
 def register(
-    connection: Connection, registration: Registration, owner: str, now: datetime
-) -> ScheduleRow:
+    connection: Connection, registrations: Sequence[Registration], owner: str, now: datetime
+) -> list[ScheduleRow]:
     """See `Ledger.register`."""
-    known = _find(connection, registration.name, signals.holding(connection))
-    holder = owner if known is None or known.holder is None else known.holder
-    values: dict[str, Any] = {
-        "workflow_id": registration.workflow_id,
-        "origin": registration.origin,
-        "source": registration.source,
-        "timing": registration.timing,
-        "definition": registration.definition.decode(),
-        "holder": holder,
-    }
-    if known is None or known.timing != registration.timing:
-        values |= {"anchor": now, "accounted_until": now, "fired": 0}
-    if known is None:
-        connection.run(Schedule.insert(name=registration.name, **values))
-    else:
-        connection.run(Schedule.update(values).where(Schedule.name == registration.name))
-    row = _find(connection, registration.name, (holder,))
-    assert row is not None
-    return row
+    known = {row.name: row for row in schedules(connection)}
+    rows = [_registered(each, known.get(each.name), owner, now) for each in registrations]
+    connection.raw.executemany(_REGISTER, [_schedule_values(row) for row in rows])
+    return rows
+
+
+def _registered(
+    registration: Registration, known: ScheduleRow | None, owner: str, now: datetime
+) -> ScheduleRow:
+    is_new = known is None or known.timing != registration.timing
+    return ScheduleRow(
+        name=registration.name,
+        workflow_id=registration.workflow_id,
+        origin=registration.origin,
+        source=registration.source,
+        timing=registration.timing,
+        definition=registration.definition,
+        anchor=now if known is None or is_new else known.anchor,
+        accounted_until=now if known is None or is_new else known.accounted_until,
+        fired=0 if known is None or is_new else known.fired,
+        paused_at=None if known is None else known.paused_at,
+        resumed_at=None if known is None else known.resumed_at,
+        holder=owner if known is None or known.holder is None else known.holder,
+    )
 
 
 def claim(connection: Connection, claims: Sequence[Claim], now: datetime) -> list[Claimed]:
@@ -249,6 +262,23 @@ def sweep(connection: Connection, before: datetime) -> int:
 
 def _key(tick: Tick) -> tuple[str, int]:
     return tick.schedule, to_micros(tick.scheduled_for)
+
+
+def _schedule_values(row: ScheduleRow) -> tuple[Any, ...]:
+    return (
+        row.name,
+        row.workflow_id,
+        row.origin,
+        row.source,
+        row.timing,
+        row.definition.decode(),
+        to_micros(row.anchor),
+        to_micros(row.accounted_until),
+        row.fired,
+        to_micros_or_none(row.paused_at),
+        to_micros_or_none(row.resumed_at),
+        row.holder,
+    )
 
 
 def _values(tick: Tick) -> tuple[Any, ...]:

@@ -51,9 +51,11 @@ class SQLiteLedger:
     # --- writing ---
 
     async def register(
-        self, registration: Registration, *, owner: str, now: datetime
-    ) -> ScheduleRow:
-        return await self._write(lambda c: schedule_rows.register(c, registration, owner, now))
+        self, registrations: Sequence[Registration], *, owner: str, now: datetime
+    ) -> Sequence[ScheduleRow]:
+        if not registrations:
+            return []
+        return await self._write(lambda c: schedule_rows.register(c, registrations, owner, now))
 
     async def claim(self, claims: Sequence[Claim], *, now: datetime) -> Sequence[Claimed]:
         if not claims:

@@ -132,6 +132,16 @@ def _is_refused(case: Case, workflow: str) -> bool:
     return unknown or any(":" in name for name in (workflow, *steps))
 
 
+@rule(48)
+def a_schedule_that_cannot_fire_is_refused(case: Case) -> None:
+    """An expression that cannot be read, or none at all, is an error when composing."""
+    for spec, form in zip(case.scenario["workflows"], case.expected["workflows"], strict=True):
+        # The reference says so where nobody hears it.
+        if "schedule" in spec.get("options", {}) and case.recorded["background_errors"]:
+            case.put(form, "refused", True)
+            case.put(form, "stored", False)
+
+
 @rule(59)
 def a_group_of_one_is_fine(case: Case) -> None:
     """A parallel group of one is a stage like any other."""

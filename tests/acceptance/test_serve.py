@@ -1,0 +1,210 @@
+"""`wfe serve` as processes: several of them share the work, and one that is killed loses nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+import pexpect  # type: ignore[import-untyped]  # it has no types
+import pytest
+
+from tests.project import WFE, Project
+
+from .screen import screen_after
+
+JOBS = """
+import pathlib
+import time
+
+from wfe import Schedule, StepContext, WorkflowResponse, step, workflow
+
+HERE = pathlib.Path(__file__).parent.parent
+
+@step
+def note(ctx: StepContext) -> None:
+    with (HERE / "noted").open("a") as file:
+        file.write(f"{ctx.workflow_id} {ctx.scheduled_for.isoformat()} {ctx.attempt}\\n")
+
+@workflow("pulse", schedule="* * * * * *")
+def pulse():
+    note()
+
+@workflow("often", schedule=Schedule(interval=0.5, concurrency="allow"))
+def often():
+    note()
+
+@step
+def echo(value):
+    return value
+
+@step
+def linger(value):
+    (HERE / "begun").touch()
+    while not (HERE / "go").exists():
+        time.sleep(0.01)
+    return value
+
+@workflow("two-steps")
+def two_steps(value):
+    return WorkflowResponse(echo(linger(value)))
+"""
+
+
+@pytest.fixture
+def jobs(project: Project) -> Project:
+    project.write("workflows/jobs.py", JOBS)
+    return project
+
+
+@contextmanager
+def serving(project: Project, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that serves, from the moment on at which it does."""
+    process = subprocess.Popen(
+        [WFE, "serve", "--log-format", "json", *arguments],
+        cwd=project.root,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        while json.loads(process.stderr.readline())["event"] != "schedule":
+            pass
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def stop(process: subprocess.Popen[str], number: signal.Signals) -> list[dict[str, Any]]:
+    """Send a signal; what the process told."""
+    process.send_signal(number)
+    _, told = process.communicate(timeout=30)
+    return [json.loads(line) for line in told.splitlines()]
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def ticks(project: Project, name: str) -> list[dict[str, Any]]:
+    """What the ledger has of a schedule, in order."""
+    found = project.wfe("schedules", "ticks", name, "--limit", "500", "-o", "json").document
+    return list(reversed(found))
+
+
+def test_of_two_of_which_one_is_killed_every_tick_is_run_once(jobs: Project) -> None:
+    noted = jobs.root / "noted"
+
+    def are_done(number: int) -> bool:
+        """So many ticks of each are run, and nothing before them is left open."""
+        return all(
+            len(found := [tick for tick in ticks(jobs, name) if tick["state"] != "due"]) > number
+            and all(tick["outcome"] == "done" or tick["reason"] for tick in found[:number])
+            for name in ("pulse", "often")
+        )
+
+    with serving(jobs) as first, serving(jobs) as second:
+        wait_until(lambda: are_done(3))
+        first.kill()
+        count = len(ticks(jobs, "often"))
+        wait_until(lambda: are_done(count + 1))
+        assert stop(second, signal.SIGTERM)[-1]["event"] == "note"
+        assert second.returncode == 143
+    runs = [line.split() for line in noted.read_text().splitlines()]
+    for name, apart in (("pulse", 1.0), ("often", 0.5)):
+        known = {datetime.fromisoformat(tick["scheduled_for"]): tick for tick in ticks(jobs, name)}
+        assert {(later - tick).total_seconds() for tick, later in pairwise(known)} == {apart}
+        fired = {moment for moment, tick in known.items() if tick["state"] == "fired"}
+        # One that was cut off, and was taken up, may have been in the way of the next.
+        others = {tick["reason"] for moment, tick in known.items() if moment not in fired}
+        assert others <= {"overlap"}
+        begun = [moment for workflow, moment, attempt in runs if (workflow, attempt) == (name, "1")]
+        assert len(begun) == len(set(begun))
+        assert {moment for workflow, moment, _ in runs if workflow == name} == {
+            moment.isoformat(timespec="auto") for moment in fired
+        }
+
+
+def test_what_was_accepted_or_killed_elsewhere_is_driven(jobs: Project) -> None:
+    accepted = jobs.execute("run", "two-steps", "-i", "1", "--tx", "accepted", "--until", "stored")
+    assert (accepted.code, (jobs.root / "begun").exists()) == (0, False)
+    (jobs.root / "go").touch()
+    with serving(jobs) as process:
+
+        def state() -> str:
+            shown = jobs.wfe("executions", "show", "accepted", "-o", "json").document
+            return str(shown["execution"]["state"])
+
+        wait_until(lambda: state() == "done")
+        stop(process, signal.SIGINT)
+    assert process.returncode == 130
+
+
+def test_the_first_signal_lets_the_running_step_end(jobs: Project) -> None:
+    jobs.execute("run", "two-steps", "-i", "1", "--tx", "t1", "--until", "stored")
+    with serving(jobs) as process:
+        wait_until((jobs.root / "begun").exists)
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr is not None
+        told = ""
+        while "Stopping" not in told:
+            told = process.stderr.readline()
+        (jobs.root / "go").touch()
+        process.communicate(timeout=20)
+        assert process.returncode == 143
+    steps = jobs.wfe("executions", "show", "t1", "-o", "json").document["execution"]["steps"]
+    assert steps["linger"]["invoke"]["state"] == "done"
+    assert steps["echo"]["invoke"]["state"] == "not_started"
+
+
+def test_without_its_database_it_ends(jobs: Project) -> None:
+    with serving(jobs) as process:
+        shutil.rmtree(jobs.db.parent)
+        assert process.stderr is not None
+        told = process.stderr.read()  # to the end
+        assert process.wait(timeout=20) == 1
+    assert "wfe.db" in told.splitlines()[-2]
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_a_person_sees_what_is_next_what_goes_on_and_what_has_ended(
+    jobs: Project, width: int
+) -> None:
+    written = io.StringIO()
+    terminal = pexpect.spawn(
+        WFE,
+        ["serve"],
+        cwd=jobs.root,
+        env={**os.environ, "TERM": "xterm"},
+        encoding="utf-8",
+        dimensions=(40, width),
+        timeout=20,
+    )
+    terminal.logfile_read = written
+    terminal.expect("ENDED")
+    terminal.sendintr()
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert terminal.exitstatus == 130
+    lines = [line for line in screen_after(written.getvalue()) if line]
+    assert "What is unfinished goes on with: wfe serve" in lines
+    board = lines[next(n for n, line in enumerate(lines) if line.startswith("SCHEDULE")) :]
+    assert board[0].split() == ["SCHEDULE", "NEXT", "LAST"]
+    assert {board[1].split()[0], board[2].split()[0]} == {"often", "pulse"}
+    ended = next(n for n, line in enumerate(board) if line.startswith("ENDED"))
+    assert board[ended + 1].startswith("✓ done")
+    assert board[-1].startswith("serving ")
+    assert all(len(line) <= width for line in board)
