@@ -184,19 +184,6 @@ def test_json_is_recognised_before_arguments_are_understood(
     assert app.wants_json(arguments) is wanted
 
 
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [("exec", "executions"), ("executions l", "list"), ("run --un", "--until")],
-)
-def test_shells_complete_commands_and_options(
-    project: Project, monkeypatch: pytest.MonkeyPatch, typed: str, offered: str
-) -> None:
-    monkeypatch.setenv("_WFE_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", f"wfe {typed}")
-    monkeypatch.setenv("COMP_CWORD", str(len(typed.split())))
-    assert project.wfe().lines == [offered]
-
-
 def test_flags_may_stand_before_the_command(flows: Project) -> None:
     flows.wfe("--db", "other.db", "run", "echo", "-i", "1", "--tx", "t1")
     assert (flows.root / "other.db").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -45,6 +46,22 @@ def release(version: str):
 """
 
 
+JOBS = """
+from wfe import step, workflow
+
+@step
+def work() -> None: ...
+
+@workflow("nightly", schedule="0 3 * * *")
+def nightly():
+    work()
+
+@workflow("weekly", schedule="@weekly")
+def weekly():
+    work()
+"""
+
+
 def commands(command: object, *path: str) -> Iterator[tuple[str, ...]]:
     """The words of every command there is."""
     for name, inner in getattr(command, "commands", {}).items():
@@ -60,6 +77,8 @@ def test_every_example_runs(project: Project) -> None:
         project.wfe("run", "release", "--tx", tx, "-i", '"1"', "--until", "waiting")
     for tx in ("order-0042", "order-0043", "order-0046", "order-0047"):
         project.wfe("run", "order", "--tx", tx, "-i", "@order.json")
+    project.write("workflows/jobs.py", JOBS)
+    _interrupted_soon(project, "wfe serve")  # it takes up their schedules
     _reverted(project, "order-0044")
     _interrupted(project, "order-0045")
     examples = [
@@ -70,9 +89,29 @@ def test_every_example_runs(project: Project) -> None:
     ]
     assert len(examples) >= 9
     for example in examples:
+        if _serves(example):
+            assert _interrupted_soon(project, example) == 130, example
+            continue
         ended = project.wfe(*shlex.split(example)[1:])
         expected = 20 if "--until waiting" in example else 0
         assert ended.code == expected, f"{example}\n{ended.err}"
+
+
+def _serves(example: str) -> bool:
+    """It goes on until somebody stops it."""
+    return example.startswith(("wfe serve", "wfe schedule ")) and "--max" not in example
+
+
+def _interrupted_soon(project: Project, example: str) -> int:
+    """What a command ends with that gets an INT as soon as it serves."""
+    command = [WFE, *shlex.split(example)[1:]]
+    with subprocess.Popen(command, cwd=project.root, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        while "schedule" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+    return process.returncode
 
 
 def _reverted(project: Project, tx: str) -> None:

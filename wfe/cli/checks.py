@@ -97,7 +97,12 @@ def show(session: Session, screen: Screen | None, result: Result) -> None:
 
 def _draw(screen: Screen, result: Result) -> None:
     state = screen.state("ok" if result.is_ok else "wrong")
-    screen.line(state, " " * (7 - len(state.plain)), f"  {result.name:<12} ", result.claim)
+    head = f"{' ' * (7 - len(state.plain))}  {result.name:<12}"
+    if len(state.plain) + len(head) + 1 + text.cells(result.claim) <= screen.width:
+        screen.line(state, head, " ", text.shown(result.claim))
+    else:
+        screen.line(state, head.rstrip())
+        screen.paragraph(text.shown(result.claim), indent="    ")
     for finding in result.findings:
         about = f"{finding.key} " if finding.key else ""
         screen.paragraph(text.shown(f"{about}{finding.message}"), indent="    ")

@@ -37,6 +37,10 @@ _COMMON: dict[str, Any] = {
 _PLAIN: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
 
 
+#: Of a number that is typed: what SQLite can count, and one more.
+_LARGEST = 2**62
+
+
 class _Light:
     """Reads parameters without pydantic, whose import would double the time a command takes.
 
@@ -50,10 +54,14 @@ class _Light:
         if param.type_descriptor.annotation is not int:
             return value
         try:
-            return int(value)
+            number = int(value)
         except ValueError:
             message = f"{value!r} is no whole number."
             raise typer.BadParameter(message, ctx=ctx, param=param) from None
+        if abs(number) > _LARGEST:
+            message = f"{value!r} is beyond {_LARGEST}."
+            raise typer.BadParameter(message, ctx=ctx, param=param)
+        return number
 
 
 def _lighten(parameters: Sequence[Any]) -> None:

@@ -98,6 +98,8 @@ def _of_placeholder(placeholder: str) -> Values | None:
         "B": _keys,
         "TARGET": _targets,
         "ID": _workflows,
+        "NAME": _schedules,
+        "EXPR|NAME": _schedules,
         "TOPIC": lambda ctx, incomplete: _topics(),
         "STATE,STATE": lambda ctx, incomplete: _states(incomplete),
     }
@@ -163,6 +165,12 @@ def _transactions(ctx: Any, incomplete: str) -> Sequence[str]:
         if keys := hints.executions(database, f"{workflow}:{incomplete}"):
             return [key.removeprefix(f"{workflow}:") for key in keys]
     return []
+
+
+def _schedules(ctx: Any, incomplete: str) -> Sequence[str]:
+    from wfe.store import hints
+
+    return hints.schedules(_settings(ctx).db, incomplete)
 
 
 def _topics() -> Sequence[str]:

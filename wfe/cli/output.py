@@ -31,7 +31,10 @@ def json_text(value: Any, *, indent: int = 0) -> str:
     """The JSON of `value`, safe on a terminal, whatever its encoding."""
     import msgspec
 
-    encoded = msgspec.json.encode(value, enc_hook=_encode_other)
+    try:
+        encoded = msgspec.json.encode(value, enc_hook=_encode_other)
+    except UnicodeEncodeError:  # what was typed, or a file is called, need not be text
+        encoded = msgspec.json.encode(_as_text(value), enc_hook=_encode_other)
     if indent:
         encoded = msgspec.json.format(encoded, indent=indent)
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
@@ -40,6 +43,19 @@ def json_text(value: Any, *, indent: int = 0) -> str:
 
 def _encode_other(value: Any) -> str:
     return str(value)
+
+
+def _as_text(value: Any) -> Any:
+    """The same, with escapes for what is no text."""
+    match value:
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode()
+        case Mapping():
+            return {_as_text(key): _as_text(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_as_text(item) for item in value]
+        case _:
+            return value
 
 
 def write_line(line: str) -> None:

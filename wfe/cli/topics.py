@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from wfe.cli import guides
 from wfe.cli.command import alone, command
 from wfe.cli.exit_codes import MEANINGS, ExitCode
 from wfe.cli.session import Session
@@ -134,8 +135,24 @@ def _lint() -> str:
     return "\n".join([_LINT, *entries, ""])
 
 
+def _environment() -> str:
+    return guides.ENVIRONMENT
+
+
+def _recording() -> str:
+    return guides.RECORDING
+
+
 #: Topic → what gives its text.
-TOPICS = {"cron": _cron, "exit-codes": _exit_codes, "keys": _keys, "lint": _lint, "query": _query}
+TOPICS = {
+    "cron": _cron,
+    "environment": _environment,
+    "exit-codes": _exit_codes,
+    "keys": _keys,
+    "lint": _lint,
+    "query": _query,
+    "recording": _recording,
+}
 
 
 app = alone()
@@ -146,7 +163,7 @@ def topic(
     session: Session,
     name: Annotated[str | None, typer.Argument(metavar="TOPIC", show_default=False)] = None,
 ) -> int:
-    """Explain a topic: cron, exit-codes, keys, lint or query."""
+    """Explain a topic: cron, environment, exit-codes, keys, lint, query or recording."""
     if name is None:
         print(f"Topics: {', '.join(TOPICS)}. Commands explain themselves with --help.")
         return ExitCode.OK

@@ -59,7 +59,7 @@ def needed(
         [
             Finding(
                 f"The schedule {name!r} runs {workflow!r}, which no module here defines.",
-                mend="wfe schedules list",
+                mend=f"wfe schedules delete {quoted(name)} -y",
             )
             for name, workflow in standing.schedules(connection)
             if workflow not in here

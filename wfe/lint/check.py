@@ -29,7 +29,7 @@ RULES: Sequence[Rule] = (
     Rule(
         "schedule",
         Level.ERROR,
-        "a schedule that is refused, or whose input does not fit: it would never run",
+        "a schedule that gives its workflow an input that does not fit, or cannot be followed",
         schedules.refused,
     ),
     Rule(

@@ -65,12 +65,24 @@ SELECT name FROM execution_step WHERE execution_id = (
 ) ORDER BY stage, name
 """
 
-_WAITING = f"""
+_WAITING_KEY = """
 SELECT e.workflow_id || ':' || e.transaction_id || ':' || s.name || ':' ||
        CASE s.compensate WHEN 'dormant' THEN 'invoke' ELSE 'compensate' END
+"""
+
+_WAITING = f"""
+{_WAITING_KEY}
 FROM execution_step s JOIN workflow_execution e ON e.id = s.execution_id
 WHERE s.awaiting AND e.deleted_at IS NULL
 ORDER BY s.last_attempt_at LIMIT {10 * LIMIT}
+"""
+
+_WAITING_OF_WORKFLOW = f"""
+{_WAITING_KEY}
+FROM workflow_execution e CROSS JOIN execution_step s ON s.execution_id = e.id
+WHERE e.workflow_id = ? AND e.transaction_id >= ? AND e.transaction_id < ?
+  AND e.deleted_at IS NULL AND s.awaiting
+LIMIT {10 * LIMIT}
 """
 
 
@@ -109,7 +121,17 @@ def steps(database: Path, beginning: str) -> Sequence[str]:
 
 def waiting(database: Path, beginning: str) -> Sequence[str]:
     """Keys of steps that wait for an answer, those first that have waited longest."""
-    return _beginning_so(beginning, _texts(database, _WAITING))
+    workflow, colon, rest = beginning.partition(":")
+    if not colon:
+        return _beginning_so(beginning, _texts(database, _WAITING))
+    transaction = rest.partition(":")[0]  # its beginning, where it has colons itself
+    found = _texts(database, _WAITING_OF_WORKFLOW, workflow, transaction, transaction + _END)
+    return _beginning_so(beginning, found)
+
+
+def schedules(database: Path, beginning: str) -> Sequence[str]:
+    """Schedules that were ever served."""
+    return _beginning_so(beginning, _texts(database, "SELECT name FROM schedule ORDER BY name"))
 
 
 def _beginning_so(beginning: str, texts: Sequence[str]) -> Sequence[str]:

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import msgspec
-from peewee import JOIN, SQL, fn
+from peewee import JOIN, SQL
 
 from wfe.clock import SystemClock
 from wfe.errors import UsageError
@@ -240,13 +240,13 @@ class SQLiteReader:
         asked = plan(query)
         with self._reading() as connection, _one_state(connection.raw):
             wanted = selection.selected(_summaries(), asked, _view(connection, asked))
-            return [_summary(row) for row in connection.run(wanted)]
+            found = connection.run(wanted).fetchall()
+        return [_summary(row) for row in found]
 
     def count(self, query: Query) -> int:
         asked = plan(query)
         with self._reading() as connection, _one_state(connection.raw):
-            every = _row.select(fn.COUNT(1))
-            wanted = selection.counted(every, asked, _view(connection, asked))
+            wanted = selection.counted(asked, _view(connection, asked))
             return int(connection.run(wanted).fetchone()[0])
 
     def step_counts(self, execution_ids: Sequence[str]) -> Mapping[str, tuple[int, int]]:

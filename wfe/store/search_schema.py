@@ -83,12 +83,12 @@ STATEMENTS = (
     FROM (SELECT DISTINCT serial >> {SHIFT} AS number FROM workflow_execution)
     WHERE number < (SELECT max(serial) >> {SHIFT} FROM workflow_execution)
     """,
-    # The newest of those that are no children, and counts of them.
-    """
-    CREATE INDEX workflow_execution_roots ON workflow_execution (created_at, id)
-    WHERE parent_step_idempotency_key IS NULL AND deleted_at IS NULL
-    """,
     # Whether it is a child, and its state, are asked for together with what these are sorted by.
+    "DROP INDEX workflow_execution_newest",
+    """
+    CREATE INDEX workflow_execution_newest
+    ON workflow_execution (created_at, id, parent_step_idempotency_key) WHERE deleted_at IS NULL
+    """,
     "DROP INDEX workflow_execution_state",
     """
     CREATE INDEX workflow_execution_state
@@ -99,6 +99,11 @@ STATEMENTS = (
     """
     CREATE INDEX workflow_execution_workflow
     ON workflow_execution (workflow_id, created_at, id, state) WHERE deleted_at IS NULL
+    """,
+    # Those that are no children are all but the children, which are fewer to be counted.
+    """
+    CREATE INDEX workflow_execution_children ON workflow_execution (created_at)
+    WHERE parent_step_idempotency_key IS NOT NULL AND deleted_at IS NULL
     """,
     # What waits is now found among what is open: a parked step waits, too.
     "DROP INDEX workflow_execution_awaiting",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from peewee import SQL, Case, ModelSelect, NodeList, Value
+from peewee import SQL, Case, ModelSelect, NodeList, Value, fn
 
 from wfe.model import FINAL_STATES
 from wfe.store import search_sql
@@ -54,6 +54,8 @@ _FIELDS: dict[str, Any] = {
     "retention_time": _row.retention_time,
     "parent_step_idempotency_key": _row.parent_step_idempotency_key,
 }
+
+_NO_CHILD = Test("parent_step_idempotency_key", Operator.IN, (None,))
 
 #: Fields of few values, each of which has an index.
 _CHOICES = ("state", "status", "shown")
@@ -104,14 +106,19 @@ def selected(
     return query.offset(plan.offset) if plan.offset else query
 
 
-def counted(
-    query: ModelSelect[WorkflowExecution], plan: Plan, view: View
-) -> ModelSelect[WorkflowExecution]:
-    """`query` narrowed to the rows that meet the plan's condition."""
+def counted(plan: Plan, view: View) -> ModelSelect[WorkflowExecution]:
+    """A query for how many rows meet the plan's condition."""
+    count = _row.select(fn.COUNT(1))
+    if plan.condition.parts == (_NO_CHILD,):
+        # All less the children: each of the two numbers is that of the entries in an index.
+        children = count.where(
+            _row.deleted_at.is_null(), _row.parent_step_idempotency_key.is_null(False)
+        )
+        return _row.select(fn.COUNT(1) - children).where(_row.deleted_at.is_null())
     choice = _choice(plan)
     if choice is None or not any(map(_is_of_few, _states(choice))):
-        return query.where(*_met(plan.condition, view))
-    return query.where(any_of([_row.serial.in_(each) for each in _alternatives(plan, view)]))
+        return count.where(*_met(plan.condition, view))
+    return count.where(any_of([_row.serial.in_(each) for each in _alternatives(plan, view)]))
 
 
 def _narrowed(plan: Plan, view: View) -> tuple[Any, ...]:
@@ -130,15 +137,7 @@ def _ordered(query: Any, plan: Plan, view: View) -> Any:
 
 
 def _met(condition: All, view: View) -> tuple[Any, ...]:
-    conditions = [_sql(part, view) for part in condition.parts]
-    if any(_is_of_few(part) for part in condition.parts):
-        # Those are found in an index of their own. The plus keeps SQLite from taking the one of all
-        # that are no children, which looks as good to it.
-        conditions = [
-            SQL("+parent_step_idempotency_key IS NULL") if part == _NO_CHILD else each
-            for part, each in zip(condition.parts, conditions, strict=True)
-        ]
-    met = (_row.deleted_at.is_null(), all_of(conditions))
+    met = (_row.deleted_at.is_null(), _sql(condition, view))
     if view.candidates is None:
         return met
     named = NodeList((SQL("(SELECT value FROM json_each("), Value(view.candidates), SQL("))")))
@@ -146,8 +145,6 @@ def _met(condition: All, view: View) -> tuple[Any, ...]:
 
 
 # --- one of several states -----------------------------------------------------------------------
-
-_NO_CHILD = Test("parent_step_idempotency_key", Operator.IN, (None,))
 
 
 def _choice(plan: Plan) -> Condition | None:

@@ -180,4 +180,3 @@ class CrashingStore:
 
     async def due(self, now: datetime, *, limit: int = 100) -> Sequence[ExecutionKey]:
         return await self._store.due(now, limit=limit)
-
