@@ -47,6 +47,12 @@ EXAMPLES: list[tuple[str, str, tuple[Any, ...], Any]] = [
         ("commands", 1, "thrown"),
         ANY,
     ),
+    (
+        "a_schedule_that_cannot_fire_is_refused",
+        "sched-bad-cron",
+        ("workflows", 0, "refused"),
+        True,
+    ),
     # undo
     (
         "a_handler_ends_before_its_undo",

@@ -204,6 +204,7 @@ def test_like(reader: Reader, pattern: str, expected: str) -> None:
         ("zzz", ""),
         ("wf_exec", ""),
         ("running", ""),
+        ("state=done", ""),
         ("x" * 4000, ""),
     ],
     ids=lambda value: value[:20],

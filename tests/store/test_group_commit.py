@@ -30,6 +30,7 @@ class Bench:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.statements: list[str] = []
+        self._last = ""
         self.threads: set[int] = set()
         connection.raw.set_trace_callback(self._trace)
         self.writer = Writer(connection, busy_timeout=5)
@@ -37,7 +38,9 @@ class Bench:
         self.forget()
 
     def _trace(self, statement: str) -> None:
-        self.statements.append(statement.split(maxsplit=1)[0])
+        if statement != self._last:  # what a trigger runs is told as the statement that set it off
+            self.statements.append(statement.split(maxsplit=1)[0])
+        self._last = statement
         self.threads.add(threading.get_ident())
 
     def run(self, use: Callable[[Commits], Awaitable[None]]) -> None:

@@ -147,12 +147,12 @@ _numbers = count(1)
 def insert(connection: sqlite3.Connection, rows: Sequence[dict[str, Any]]) -> None:
     """Rows of what is given, and as much else as the table wants; in one statement."""
     complete = [row | _rest(next(_numbers)) for row in rows]
-    columns = ", ".join(complete[0])
+    columns = list(complete[0])
     places = f"({', '.join('?' * len(complete[0]))})"
     connection.execute(
-        f"INSERT INTO workflow_execution ({columns}) VALUES {', '.join([places] * len(rows))}"
+        f"INSERT INTO workflow_execution ({', '.join(columns)}) VALUES {', '.join([places] * len(rows))}"
         " ON CONFLICT DO NOTHING",
-        [value for row in complete for value in row.values()],
+        [row[column] for row in complete for column in columns],
     )
 
 
@@ -197,6 +197,9 @@ def test_words_are_found_wherever_they_are(
         for event in course:
             file.happens(event)
         rows = file.rows()
+        assert file.reader.count(Query()) == len(rows)
+        done = Query(where={"state": ["done", "failed"]})
+        assert file.reader.count(done) == sum(row[3] in ("done", "failed") for row in rows)
         for text in words:
             conditions = (Word(containing(text)),)
             found = file.reader.list(Query(conditions=conditions))
