@@ -130,7 +130,7 @@ def check_transaction_id(transaction_id: str) -> str:
     return transaction_id
 
 
-class ExecutionKey(msgspec.Struct, frozen=True, order=True):
+class ExecutionKey(msgspec.Struct, frozen=True, gc=False, order=True):
     """Names an execution: `workflow:transaction`; its newest run where an id was run again."""
 
     workflow_id: str
@@ -140,7 +140,7 @@ class ExecutionKey(msgspec.Struct, frozen=True, order=True):
         return f"{self.workflow_id}:{self.transaction_id}"
 
 
-class StepKey(msgspec.Struct, frozen=True, order=True):
+class StepKey(msgspec.Struct, frozen=True, gc=False, order=True):
     """An idempotency key: `workflow:transaction:step:action`.
 
     The workflow stands before the first colon, step and action after the last two, so that a
@@ -313,7 +313,7 @@ class DomainEvent(msgspec.Struct, frozen=True, kw_only=True):
     step: str
 
 
-class ErrorRecord(msgspec.Struct, frozen=True, kw_only=True):
+class ErrorRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One failure, as it is stored, printed and returned."""
 
     #: The step; None where the result of the workflow could not be computed.
@@ -335,7 +335,7 @@ _DORMANT, _INVOKE, _COMPENSATE = StepState.DORMANT, Action.INVOKE, Action.COMPEN
 _ACTIVE_STATUSES = frozenset({StepStatus.WAITING_RESPONSE, StepStatus.TEMP_FAILURE})
 
 
-class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
+class StepRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """What has happened to one step. A step that was never touched has the defaults."""
 
     name: str
@@ -406,7 +406,7 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.compensate_status
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True):
+class Head(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """What is true of an execution as a whole. One row of the store, rewritten at each commit."""
 
     execution_id: str
@@ -483,7 +483,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in FINAL_STATES
 
 
-class Changes(msgspec.Struct, frozen=True, kw_only=True):
+class Changes(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """What one commit changes: whole new records, and only those that changed."""
 
     head: Head
@@ -512,7 +512,7 @@ class EventKind(StrEnum):
     PROGRESS = "progress"  #: told to those who watch, never kept
 
 
-class TimelineEvent(msgspec.Struct, frozen=True, kw_only=True):
+class TimelineEvent(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One thing that happened to an execution."""
 
     kind: EventKind
@@ -551,7 +551,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     message: str | None = None
 
 
-class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
+class Acknowledgement(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """How a command was received, and where the execution stands at its return."""
 
     workflow_id: str
@@ -642,7 +642,7 @@ class Execution:
         return tuple(e for e in self.head.errors if e.handler_type is handler_type)
 
 
-class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
+class CommandResult(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """What every command of the engine returns."""
 
     acknowledgement: Acknowledgement

@@ -35,6 +35,7 @@ from wfe.model import (
     Json,
     StepOptions,
     StepRecord,
+    StepState,
     TimelineEvent,
 )
 
@@ -112,6 +113,15 @@ class Draft:
     def touched(self) -> Iterator[StepRecord]:
         """Every step that has a record."""
         return self._through(self._execution.steps)
+
+    def invoke_states(self) -> set[StepState]:
+        """Every state that the invoking side of a touched step is in."""
+        changed = self._changed
+        states = {record.invoke for record in changed.values()}
+        for name, record in self._execution.steps.items():
+            if name not in changed:
+                states.add(record.invoke)
+        return states
 
     def _through(self, names: dict[str, Any]) -> Iterator[StepRecord]:
         """Records as they are now; the draft may be changed meanwhile."""

@@ -13,11 +13,11 @@ import msgspec
 from wfe.model import Action, Changes, DomainEvent, ErrorRecord, ExecutionState, Json, TimelineEvent
 
 
-class Begin(msgspec.Struct, frozen=True, kw_only=True):
+class Begin(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A new execution starts."""
 
 
-class Succeeded(msgspec.Struct, frozen=True, kw_only=True):
+class Succeeded(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A handler of ours returned a value."""
 
     step: str
@@ -28,7 +28,7 @@ class Succeeded(msgspec.Struct, frozen=True, kw_only=True):
     emitted: tuple[DomainEvent, ...] = ()
 
 
-class Failed(msgspec.Struct, frozen=True, kw_only=True):
+class Failed(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A handler of ours raised. `chance` in [0, 1) is what jitter is made of."""
 
     step: str
@@ -40,7 +40,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True):
     chance: float = 0.0
 
 
-class Skipped(msgspec.Struct, frozen=True, kw_only=True):
+class Skipped(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """The step answered with a skip, or a `when` around it does not hold."""
 
     step: str
@@ -48,7 +48,7 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
 
 
-class Awaits(msgspec.Struct, frozen=True, kw_only=True):
+class Awaits(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A handler of ours returned, and the step now waits for an answer from outside."""
 
     step: str
@@ -57,7 +57,7 @@ class Awaits(msgspec.Struct, frozen=True, kw_only=True):
     compensate_with: Json | None = None
 
 
-class Sleeps(msgspec.Struct, frozen=True, kw_only=True):
+class Sleeps(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A durable timer: the step is done, with output null, at `until`."""
 
     step: str
@@ -65,14 +65,14 @@ class Sleeps(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime
 
 
-class Decided(msgspec.Struct, frozen=True, kw_only=True):
+class Decided(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A `when` condition was evaluated. Kept, so that a restart does not flip it."""
 
     guard: str
     holds: bool
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class Answer(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A step is completed from outside: with an output, or with an error."""
 
     step: str
@@ -88,7 +88,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     by: str | None = None
 
 
-class Skip(msgspec.Struct, frozen=True, kw_only=True):
+class Skip(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Go on without a step that waits for an answer, or for its next attempt."""
 
     step: str
@@ -97,7 +97,7 @@ class Skip(msgspec.Struct, frozen=True, kw_only=True):
     by: str | None = None
 
 
-class Retry(msgspec.Struct, frozen=True, kw_only=True):
+class Retry(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Invoke a step that waits, or is parked, again now."""
 
     step: str
@@ -105,17 +105,17 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
     by: str | None = None
 
 
-class Cancel(msgspec.Struct, frozen=True, kw_only=True):
+class Cancel(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Undo everything."""
 
     by: str | None = None
 
 
-class Due(msgspec.Struct, frozen=True, kw_only=True):
+class Due(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Time has passed: fire every deadline that has come."""
 
 
-class Resume(msgspec.Struct, frozen=True, kw_only=True):
+class Resume(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """The process that drove the execution is gone: whatever was at work then is lost, but for the
     handlers of `at_work`, which have been called since."""
 
@@ -139,7 +139,7 @@ Event = (
 )
 
 
-class Call(msgspec.Struct, frozen=True):
+class Call(msgspec.Struct, frozen=True, gc=False):
     """Call the step's handler, and report what it came to with the same action and attempt."""
 
     step: str
@@ -149,20 +149,20 @@ class Call(msgspec.Struct, frozen=True):
     holds_caller: bool
 
 
-class Abort(msgspec.Struct, frozen=True):
+class Abort(msgspec.Struct, frozen=True, gc=False):
     """End the handler that is at work on this step; report its end like any other."""
 
     step: str
 
 
-class Tell(msgspec.Struct, frozen=True):
+class Tell(msgspec.Struct, frozen=True, gc=False):
     """Tell subscribers. `response` is the output of a step that succeeded."""
 
     event: TimelineEvent
     response: Json | None = None
 
 
-class Finished(msgspec.Struct, frozen=True):
+class Finished(msgspec.Struct, frozen=True, gc=False):
     """The execution has reached a final state."""
 
     state: ExecutionState
@@ -171,7 +171,7 @@ class Finished(msgspec.Struct, frozen=True):
 Effect = Call | Abort | Tell | Finished
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(msgspec.Struct, frozen=True, gc=False):
     """What follows from an event: changes to keep, then effects to carry out in order."""
 
     changes: Changes

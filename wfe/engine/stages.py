@@ -196,7 +196,7 @@ def _descend(draft: Draft) -> None:
 
 def _note_flags(draft: Draft) -> set[StepState]:
     """Keep what is true of the invoking part as a whole, at its end."""
-    states = {record.invoke for record in draft.touched()}
+    states = draft.invoke_states()
     draft.set(
         has_skipped_steps=STEP_SKIPPED in states,
         has_skipped_on_failure_steps=STEP_SKIPPED_FAILURE in states,

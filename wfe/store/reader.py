@@ -246,8 +246,9 @@ class SQLiteReader:
     def count(self, query: Query) -> int:
         asked = plan(query)
         with self._reading() as connection, _one_state(connection.raw):
-            wanted = selection.counted(asked, _view(connection, asked))
-            return int(connection.run(wanted).fetchone()[0])
+            queries = selection.counted(asked, _view(connection, asked))
+            first, *left_out = [int(connection.run(each).fetchone()[0]) for each in queries]
+        return first - sum(left_out)
 
     def step_counts(self, execution_ids: Sequence[str]) -> Mapping[str, tuple[int, int]]:
         ids = msgspec.json.encode(list(execution_ids)).decode()

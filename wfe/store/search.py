@@ -90,7 +90,7 @@ def _sign(word: Typed) -> re.Match[str] | None:
 
 
 def _unknown_field(word: str, name: str) -> UsageError:
-    quoted = f"To find {word!r} as it stands, put it in quotes. See: wfe help query"
+    quoted = f"To find {word!r} as it stands, put it in quotes. wfe help query tells more."
     if not name:
         return UsageError(f"{word!r} compares no field.", hint=quoted)
     meant = _ALSO_CALLED.get(name) or near(name, list(FIELDS))

@@ -47,7 +47,7 @@ class Asked(NamedTuple):
         return OPERATORS[self.sign]
 
     def refuse(self, sentence: str) -> UsageError:
-        return UsageError(f"{self.word!r}: {sentence}", hint="See: wfe help query")
+        return UsageError(f"{self.word!r}: {sentence}", hint="wfe help query tells more.")
 
     def only(self, *signs: str) -> None:
         """Refuse the other operators."""

@@ -100,10 +100,14 @@ STATEMENTS = (
     CREATE INDEX workflow_execution_workflow
     ON workflow_execution (workflow_id, created_at, id, state) WHERE deleted_at IS NULL
     """,
-    # Those that are no children are all but the children, which are fewer to be counted.
+    # All are counted by pages; these are the parts that a count leaves out.
     """
     CREATE INDEX workflow_execution_children ON workflow_execution (created_at)
     WHERE parent_step_idempotency_key IS NOT NULL AND deleted_at IS NULL
+    """,
+    """
+    CREATE INDEX workflow_execution_deleted ON workflow_execution (deleted_at)
+    WHERE deleted_at IS NOT NULL
     """,
     # What waits is now found among what is open: a parked step waits, too.
     "DROP INDEX workflow_execution_awaiting",

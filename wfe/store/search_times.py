@@ -8,10 +8,9 @@ from datetime import datetime, timedelta
 from wfe.durations import duration
 
 #: What an ISO text may leave out from its end on, and what is then meant by it: a whole day, and so on.
-_DIGITS = re.compile(
+_DIGITS = (
     r"\d{4}-?\d\d-?\d\d(?:[T ](?P<hours>\d\d)(?::?(?P<minutes>\d\d)"
-    r"(?::?(?P<seconds>\d\d)(?:[.,](?P<fraction>\d{1,6}))?)?)?(?P<zone>Z|[+-][\d:]+)?)?",
-    re.ASCII,
+    r"(?::?(?P<seconds>\d\d)(?:[.,](?P<fraction>\d{1,6}))?)?)?(?P<zone>Z|[+-][\d:]+)?)?"
 )
 
 
@@ -35,7 +34,7 @@ def span(text: str) -> tuple[datetime, datetime]:
     Raises:
         ValueError: it names no such thing.
     """
-    match = _DIGITS.fullmatch(text.strip())
+    match = re.fullmatch(_DIGITS, text.strip(), re.ASCII)
     try:
         if match is not None:
             begin = datetime.fromisoformat(match[0])

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: What `at` gives where there is nothing.
 ABSENT = object()
 
-_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
+_NUMBER = r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?"
 
 #: A text from so many characters on is no number: Python would refuse to convert it.
 _LONGEST = 4000
@@ -176,7 +176,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _number(text: str) -> int | float | None:
-    match = _NUMBER.fullmatch(text) if len(text) < _LONGEST else None
+    match = re.fullmatch(_NUMBER, text, re.ASCII) if len(text) < _LONGEST else None
     if match is None:
         return None
     return int(text) if match[2] is None and match[3] is None else float(text)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from peewee import SQL, Case, ModelSelect, NodeList, Value, fn
 
-from wfe.model import FINAL_STATES
+from wfe.model import FINAL_STATES, ExecutionState
 from wfe.store import search_sql
 from wfe.store.conditions import SEARCHED, All, Condition, Either, Operator, Test, Word
 from wfe.store.connection import Connection
@@ -60,6 +60,9 @@ _NO_CHILD = Test("parent_step_idempotency_key", Operator.IN, (None,))
 #: Fields of few values, each of which has an index.
 _CHOICES = ("state", "status", "shown")
 
+#: Of more states than this no page each is read.
+_MOST_STATES = 20
+
 
 class View(NamedTuple):
     """What the rows alone do not tell."""
@@ -106,19 +109,40 @@ def selected(
     return query.offset(plan.offset) if plan.offset else query
 
 
-def counted(plan: Plan, view: View) -> ModelSelect[WorkflowExecution]:
-    """A query for how many rows meet the plan's condition."""
-    count = _row.select(fn.COUNT(1))
-    if plan.condition.parts == (_NO_CHILD,):
-        # All less the children: each of the two numbers is that of the entries in an index.
-        children = count.where(
-            _row.deleted_at.is_null(), _row.parent_step_idempotency_key.is_null(False)
-        )
-        return _row.select(fn.COUNT(1) - children).where(_row.deleted_at.is_null())
+def counted(plan: Plan, view: View) -> list[ModelSelect[WorkflowExecution]]:
+    """Queries for numbers: so many rows meet the plan's condition as the first one says, less those that
+    the others do."""
+    left_out = _left_out(plan.condition.parts)
+    if left_out is not None:
+        # SQLite counts a whole table by its pages, and these parts of it by the entries in an index.
+        return [_count(), *(_count().where(*part) for part in left_out)]
     choice = _choice(plan)
     if choice is None or not any(map(_is_of_few, _states(choice))):
-        return count.where(*_met(plan.condition, view))
-    return count.where(any_of([_row.serial.in_(each) for each in _alternatives(plan, view)]))
+        return [_count().where(*_met(plan.condition, view))]
+    alternatives = [_row.serial.in_(each) for each in _alternatives(plan, view)]
+    return [_count().where(any_of(alternatives))]
+
+
+def _left_out(parts: Sequence[Condition]) -> list[tuple[Any, ...]] | None:
+    """The rows that a condition leaves out, where those are easier to count: it asks for all, for all
+    that are no children, and that only in states of which one is `done`, as most are."""
+    present = _row.deleted_at.is_null()
+    left_out: list[tuple[Any, ...]] = [(_row.deleted_at.is_null(False),)]
+    no_child: tuple[Any, ...] = ()
+    if _NO_CHILD in parts:
+        left_out.append((present, _row.parent_step_idempotency_key.is_null(False)))
+        no_child = (_row.parent_step_idempotency_key.is_null(),)
+    match [part for part in parts if part != _NO_CHILD]:
+        case []:
+            return left_out
+        case [Test("state", Operator.IN, states)] if ExecutionState.DONE in states:
+            others = [str(state) for state in ExecutionState if state not in states]
+            return [*left_out, (present, _row.state.in_(others), *no_child)]
+    return None
+
+
+def _count() -> ModelSelect[WorkflowExecution]:
+    return _row.select(fn.COUNT(SQL("*")))
 
 
 def _narrowed(plan: Plan, view: View) -> tuple[Any, ...]:
@@ -150,7 +174,8 @@ def _met(condition: All, view: View) -> tuple[Any, ...]:
 def _choice(plan: Plan) -> Condition | None:
     """The part of the condition that asks for one of several states, each of which has an index in the
     order of a list."""
-    return next((part for part in plan.condition.parts if len(_states(part)) > 1), None)
+    choices = (part for part in plan.condition.parts if 1 < len(_states(part)) <= _MOST_STATES)
+    return next(choices, None)
 
 
 def _alternatives(plan: Plan, view: View) -> Iterator[Any]:
