@@ -1,4 +1,4 @@
-"""The fork servers of a test run: as many as the machine has cores, each a process of its own."""
+"""The fork servers of a test run: about as many as the machine has cores, each a process of its own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Servers:
 
     def __init__(self) -> None:
         self._idle: queue.SimpleQueue[_Server] = queue.SimpleQueue()
-        self._servers = [_Server() for _ in range(min(os.cpu_count() or 1, 8))]
+        # One more than cores: some plays wait for most of their time.
+        self._servers = [_Server() for _ in range(min(os.cpu_count() or 1, 8) + 1)]
         for server in self._servers:
             self._idle.put(server)
 

@@ -20,8 +20,8 @@ def test_processes_that_are_killed_and_start_again_lose_and_double_nothing(room:
         db=str(room.database()),
         processes=8 if room.is_full else 3,
         executions=200 if room.is_full else 30,
-        kills=12 if room.is_full else 3,
-        steps=200 if room.is_full else 60,
+        kills=20 if room.is_full else 3,
+        steps=120 if room.is_full else 60,
         seed=room.random.randrange(1_000_000),
         deadline=500 if room.is_full else 60,
     )

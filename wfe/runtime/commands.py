@@ -226,6 +226,10 @@ class Commands:
         found = await self._directory.open(key) or live
         if found.execution.head.is_final or (found.is_foreign and until != "finished"):
             return result_of(found.execution)
+        # The holder has died meanwhile: what it has left goes on here.
+        left = self._going_on(found)
+        if left is not None:
+            return await self.send(found, left, until, handler)
         if handler is not None:
             found.audience.handlers.append(handler)
         return await self.wait(found, until)

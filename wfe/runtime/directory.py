@@ -135,6 +135,8 @@ class Directory:
         self._driver.remind(live.key, head.wake_at)
         self._on_load(live)
         if pending:
+            if head.running or head.held:
+                self._driver.resume(live)  # a command is about to drive it: so goes on what was left
             await self._deliver(live, pending)
 
     async def receive(self, signals: Sequence[Signal]) -> None:

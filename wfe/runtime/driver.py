@@ -149,6 +149,11 @@ class Driver:
         live.inbox.append((Due(), None, None))
         self._start(live)
 
+    def resume(self, live: Live) -> None:
+        """Take up what was at work in a process that is gone."""
+        live.inbox.append((Resume(), None, None))
+        self._start(live)
+
     def remind(self, key: ExecutionKey, moment: datetime | None) -> None:
         """Wake an execution at `moment`, whether it is live then or not."""
         self._timers.set(key, moment)
