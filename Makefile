@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 TX := demo-$(shell date -u +%Y%m%dT%H%M%SZ)-$(shell echo $$PPID)
 
 .NOTPARALLEL:
-.PHONY: setup run check test lint type fmt bench clean
+.PHONY: setup run check test crash lint type fmt bench clean
 
 setup: $(VENV)/installed  ## the environment, made again only when pyproject.toml has changed
 
@@ -29,8 +29,13 @@ lint: setup
 type: setup
 	$(BIN)/mypy
 
+# In as many processes as there are processors; the hash seed is theirs in common, because the names of
+# some tests show a set.
 test: setup
-	$(BIN)/pytest
+	PYTHONHASHSEED=0 $(BIN)/pytest --numprocesses=auto
+
+crash: setup  ## the long form of tests/crash: every crash point, many processes, many kills
+	CRASH=full $(BIN)/pytest tests/crash
 
 fmt: setup
 	$(BIN)/ruff check --fix .
