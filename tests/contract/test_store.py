@@ -667,7 +667,7 @@ async def test_the_reader_loads_what_the_store_loads(store: CheckpointStore) -> 
 async def test_a_child_is_kept_as_long_as_the_run_it_is_a_step_of(store: CheckpointStore) -> None:
     ended = {"state": ExecutionState.DONE, "ended_at": NOW}
     root = await keep(store, new(retention_time=10), **ended)
-    of_root = {
+    of_root: dict[str, Any] = {
         "root": "order:t1",
         "parent_step_idempotency_key": "order:t1:reserve:invoke",
         "parent_run_id": root.head.run_id,
@@ -683,7 +683,7 @@ async def test_a_child_is_kept_as_long_as_the_run_it_is_a_step_of(store: Checkpo
 async def test_a_child_with_time_of_its_own_may_outlive_its_parent(store: CheckpointStore) -> None:
     ended = {"state": ExecutionState.DONE, "ended_at": NOW}
     root = await keep(store, new(retention_time=1), **ended)
-    of_root = {
+    of_root: dict[str, Any] = {
         "root": "order:t1",
         "parent_step_idempotency_key": "order:t1:reserve:invoke",
         "parent_run_id": root.head.run_id,

@@ -136,7 +136,8 @@ class Directory:
         self._on_load(live)
         if pending:
             if head.running or head.held:
-                self._driver.resume(live)  # a command is about to drive it: so goes on what was left
+                # A command is about to drive it: what was left goes on along with it.
+                self._driver.resume(live)
             await self._deliver(live, pending)
 
     async def receive(self, signals: Sequence[Signal]) -> None:
