@@ -115,6 +115,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def room(servers: Servers, folder: Path, request: pytest.FixtureRequest) -> Room:
+    print(f"CRASH_SEED={SEED}")  # shown where the test fails
     return Room(servers, folder, request.node.name)
 
 

@@ -1,4 +1,4 @@
-"""The fork servers of a test run: about as many as the machine has cores, each a process of its own."""
+"""The fork servers of a test run, each a process of its own: about as many as the machine has cores."""
 
 from __future__ import annotations
 
@@ -25,8 +25,11 @@ class Servers:
 
     def __init__(self) -> None:
         self._idle: queue.SimpleQueue[_Server] = queue.SimpleQueue()
-        # One more than cores: some plays wait for most of their time.
-        self._servers = [_Server() for _ in range(min(os.cpu_count() or 1, 8) + 1)]
+        # One more than cores: some plays wait for most of their time. Tests that run in several
+        # processes share the cores.
+        sharing = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+        count = (min(os.cpu_count() or 1, 8) + 1) // sharing
+        self._servers = [_Server() for _ in range(max(count, 1))]
         for server in self._servers:
             self._idle.put(server)
 

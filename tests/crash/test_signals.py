@@ -18,9 +18,10 @@ from tests.crash import ledger
 from tests.crash.checks import check_file
 from tests.crash.conftest import Room
 from tests.project import WFE, Project, project_in
+from wfe.errors import StoreUnusable
 from wfe.model import ExecutionKey
 from wfe.store.contract import Query
-from wfe.store.database import open_for_writing, open_reader
+from wfe.store.database import open_reader
 
 INT, TERM = signal.SIGINT, signal.SIGTERM
 
@@ -116,7 +117,6 @@ def trials(room: Room, count: int) -> Iterator[Trial]:
 def project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
     with project_in(folder, monkeypatch) as made:
         made.write("workflows/both.py", WORKFLOWS)
-        open_for_writing(made.db).close()
         yield made
 
 
@@ -159,8 +159,11 @@ def attempt(project: Project, trial: Trial) -> int:
 
 def is_final(project: Project, key: ExecutionKey) -> bool:
     """Has its one run come to an end?"""
-    with open_reader(project.db) as reader:
-        runs = [run for run in reader.list(Query()) if run.key == key]
+    try:
+        with open_reader(project.db) as reader:
+            runs = [run for run in reader.list(Query()) if run.key == key]
+    except StoreUnusable:
+        return False  # it was interrupted before there was a database
     assert len(runs) <= 1
     return bool(runs) and runs[0].state.is_final
 
