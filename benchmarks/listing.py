@@ -24,6 +24,16 @@ from itertools import islice
 from pathlib import Path
 from time import perf_counter, process_time
 
+from wfe.model import (
+    Changes,
+    EventKind,
+    Execution,
+    ExecutionState,
+    Flow,
+    Head,
+    StepRecord,
+    TimelineEvent,
+)
 from wfe.store import rows
 from wfe.store.connection import Connection
 from wfe.store.contract import Query
@@ -33,6 +43,7 @@ from wfe.store.moments import to_micros
 from wfe.store.search import conditions, states
 from wfe.store.search_pages import behind, place
 from wfe.store.statements import INSERT_EXECUTIONS
+from wfe.store.writer import Packer, Parcel, Writer
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 WORKFLOWS = ("import-orders", "order", "release", "nightly-backup")
@@ -126,7 +137,6 @@ def empty(file: Path, version: int) -> Connection:
     }
     connection = Connection(file, mode="mode=rwc", busy_timeout=5, pragmas=pragmas)
     migrate(connection, now=NOW, migrations=MIGRATIONS[:version])
-    add_flow(connection.raw)
     return connection
 
 
@@ -134,27 +144,60 @@ def add_flow(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO definition VALUES ('flow', 'shape', 'order', '{}', 0)")
 
 
+def parcels(count: int) -> list[Parcel]:
+    """New executions whose first step has begun."""
+    packer, flow = (
+        Packer(),
+        Flow(workflow_id="order", stages=(("reserve",),), steps={}, hash="shape"),
+    )
+    chance = random.Random(1)
+    return [packer.insertion(*_begun(chance, flow, number)) for number in range(count)]
+
+
+def _begun(chance: random.Random, flow: Flow, number: int) -> tuple[Execution, Changes]:
+    moment = NOW + timedelta(seconds=number)
+    name = ulid(chance, to_micros(moment) // 1000)
+    head = Head(
+        execution_id=f"wf_exec_{name}",
+        workflow_id="order",
+        transaction_id=f"auto-{name}" if number % 2 else f"order-2026-{number:07}",
+        run_id=name,
+        state=ExecutionState.INVOKING,
+        created_at=moment,
+        updated_at=moment,
+        started_at=moment,
+        running=1,
+        version=1,
+    )
+    step = StepRecord(name="reserve", stage=0, running=True, attempts=1, started_at=moment)
+    event = TimelineEvent(kind=EventKind.STEP_BEGIN, time=moment, step="reserve", attempt=1)
+    changes = Changes(head=head, steps={"reserve": step}, events=(event,))
+    return Execution(flow, head, input=b'{"order":%d}' % number), changes
+
+
 def measure_inserts(folder: Path, count: int, together: int, repeat: int) -> tuple[float, float]:
-    """Microseconds of this process for a row, without the migration that is measured and with it."""
+    """Microseconds of this process for an execution, without the migration that is measured and with
+    it."""
     times: dict[int, list[float]] = {SEARCH.version - 1: [], SEARCH.version: []}
+    made = parcels(count)
+    groups = [made[start : start + together] for start in range(0, count, together)]
     for number in range(repeat):
         for version, taken in times.items():
-            with closing(
-                empty(folder / f"inserts-{together}-{number}-{version}.db", version)
-            ) as connection:
-                source = made_up()
-                blocks = [list(islice(source, together)) for _ in range(count // together)]
+            file = folder / f"inserts-{together}-{number}-{version}.db"
+            with closing(empty(file, version)) as connection:
+                writer = Writer(connection, busy_timeout=5)
                 began = process_time()
-                for block in blocks:
-                    insert(connection.raw, block)
+                for group in groups:
+                    writer.write(group)
                 taken.append((process_time() - began) / count * 1e6)
+            file.unlink()
     without, with_it = (min(each) for each in times.values())
     return without, with_it
 
 
 def report_inserts(folder: Path, repeat: int) -> None:
     for together in (1, 8, 64):
-        without, with_it = measure_inserts(folder, 20_480, together, repeat)
+        without, with_it = measure_inserts(folder, 12_288, together, repeat)
         more = with_it / without - 1
         print(
             f"insert, {together:3} in a commit {without:8.1f} µs without search,"

@@ -319,6 +319,26 @@ async def test_who_waits_for_an_execution_takes_it_up_when_its_process_dies(
 
 
 @with_two
+async def test_a_death_is_noticed_by_who_was_watching_for_something_else(
+    scene: Scene, first: Engine, second: Engine
+) -> None:
+    other = await scene.waiting(second)  # it watches already, and nothing is in another hand
+    running = asyncio.create_task(
+        first.run(scene.slow, transaction_id="t1", until="finished", throw_on_error=False)
+    )
+    await scene.begun.wait()
+    joined = asyncio.create_task(second.run(scene.slow, transaction_id="t1", until="finished"))
+    await until(lambda: ExecutionKey("slow", "t1") in second._audiences.waited_for())
+    scene.begun.clear()
+    owners.release(first._driver.owner)
+    await scene.begun.wait()
+    scene.go.set()
+    assert (await joined).result == "1.2 by nobody"
+    await running
+    other.cancel()
+
+
+@with_two
 async def test_a_stale_owner_does_no_harm(scene: Scene, first: Engine, second: Engine) -> None:
     running = asyncio.create_task(
         first.run(scene.slow, transaction_id="t1", until="finished", throw_on_error=False)

@@ -136,11 +136,12 @@ class Commands:
         waiter = live.audience.expect(until)
         if live.is_foreign:
             self._audiences.release_elsewhere(live.execution)
+            self._watch.begin_elsewhere()
         else:
             if not live.is_pumping:
                 live.release()
             self._driver.rest(live)
-        self._watch.begin()
+            self._watch.begin()
         return await waiter
 
     def _tell_finish_again(self, live: Live, handler: Subscriber | None) -> None:

@@ -50,6 +50,13 @@ class Watch:
             self._is_watching = True
             peers.watch(self._on_change)
 
+    def begin_elsewhere(self) -> None:
+        """The same, where another process has it in hand. It may die before anybody looks, and then
+        nothing is written that would tell of it."""
+        self.begin()
+        if self._is_watching:
+            self._remind()
+
     def close(self) -> None:
         """Look no more."""
         peers = self._store.peers if self._is_watching else None
