@@ -98,10 +98,9 @@ class Watch:
 
     def _remind(self) -> None:
         """Look again soon, even if nobody writes."""
-        if self._reminder is not None:
-            self._reminder.cancel()
         loop = asyncio.get_running_loop()
-        self._reminder = loop.call_later(_DEATHS, self._on_change, None)
+        if self._reminder is None or self._reminder.when() <= loop.time():
+            self._reminder = loop.call_later(_DEATHS, self._on_change, None)
 
     def _keys(self) -> list[ExecutionKey]:
         """Executions that somebody here waits for, and that are not live here."""
