@@ -44,7 +44,10 @@ class Watch:
     def begin(self) -> None:
         """Look whenever others may have written: where somebody waits, or something is in hand."""
         peers = self._store.peers
-        if peers is None or self._is_watching:
+        if peers is None:
+            return
+        if self._is_watching:
+            self._remind()  # what was written before somebody began to wait is told to nobody else
             return
         if self._keys() or self._driver.is_holding:
             self._is_watching = True
