@@ -91,16 +91,19 @@ def candidates(connection: sqlite3.Connection, condition: All) -> str | None:
     with closing(_blocks(connection)) as blocks:
         while narrow and (packed := next(blocks, None)):
             block, ids = packed
-            folded = ids if ids.isascii() else b""
+            folded = _folded(ids) if any(each.is_folded for each in narrow) else ids
             for each in narrow:
-                if each.is_folded and not folded:
-                    folded = ids.decode(errors="replace").casefold().encode()
                 each.look(block, folded if each.is_folded else ids)
             narrow = [each for each in narrow if not each.is_common]
     if not narrow:
         return None
     found = set.intersection(*(each.serials for each in narrow))
     return msgspec.json.encode(sorted(found)).decode()
+
+
+def _folded(ids: bytes) -> bytes:
+    """The ids without their case; that of A to Z they have lost before."""
+    return ids if ids.isascii() else ids.decode(errors="replace").casefold().encode()
 
 
 def _is_name(part: object) -> bool:
