@@ -14,9 +14,11 @@ import os
 import random
 import select
 import signal
+import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -24,7 +26,7 @@ from tests.crash import ledger
 from tests.crash.flows import FLOWS, REGISTRY
 from tests.crash.forks import Fork, say
 from tests.crash.life import ToLedger, note, waiting
-from tests.crash.recovery import recover
+from tests.crash.recovery import UNFINISHED, recover
 from wfe.errors import Refused, TransactionFinished
 from wfe.model import Event, ExecutionKey, Recording
 from wfe.runtime.engine import Engine
@@ -124,7 +126,7 @@ class _Worker:
         self.kills = kills
         self.is_killed = False
         self._fuse = fuse
-        self.fork = Fork(lambda pipe: _live(soak, process, pipe), deadline=soak.deadline)
+        self.fork = Fork(lambda pipe: _live(soak, process, pipe), deadline=soak.deadline + 30)
 
     def goes_on(self) -> bool:
         """It says that steps have ended, which may be its last word; False: it has ended."""
@@ -143,8 +145,12 @@ class _Worker:
 def _live(soak: Soak, process: int, pipe: int) -> None:
     os.environ[ledger.VARIABLE] = str(soak.ledger)
     logging.getLogger().addHandler(ToLedger(logging.WARNING))
-    signal.alarm(round(soak.deadline))
-    asyncio.run(_work(soak, process, pipe))
+    signal.alarm(round(soak.deadline) + 20)
+    try:
+        asyncio.run(_work(soak, process, pipe))
+    except BaseException:
+        ledger.write("log", traceback.format_exc())
+        raise
 
 
 async def _work(soak: Soak, process: int, pipe: int) -> None:
@@ -175,9 +181,17 @@ async def _work(soak: Soak, process: int, pipe: int) -> None:
 
     async with engine:
         await recover(engine)
+        running = asyncio.gather(*(run(*each) for each in executions_of(soak, process)))
         looking = asyncio.create_task(_look_after_others(engine, store))
-        await asyncio.gather(*(run(*each) for each in executions_of(soak, process)))
+        both: set[asyncio.Future[Any]] = {running, looking}
+        await asyncio.wait(both, timeout=soak.deadline, return_when=asyncio.FIRST_COMPLETED)
+        if looking.done():
+            looking.result()  # only an error ends it
         looking.cancel()
+        if not running.done():
+            unfinished = await engine.list_executions(where={"state": UNFINISHED})
+            raise TimeoutError(", ".join(f"{each.key} is {each.shown}" for each in unfinished))
+        running.result()
 
 
 async def _look_after_others(engine: Engine, store: SQLiteStore) -> None:

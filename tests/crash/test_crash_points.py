@@ -31,10 +31,17 @@ def test_a_kill_costs_at_most_the_step_in_flight(flow: str, room: Room) -> None:
     once = checked(room.perform(flow, room.sample(plans, 10)), expected)
     some = room.random.sample(once, min(len(once), 40 if room.is_full else 1))
     again = [plan for found in some if (plan := one_more(found, room)) is not None]
-    twice = checked(room.perform(flow, again), expected)
     log = expected.reports[0].log
     logs = [room.random.randrange(4096, log) for _ in range(40 if room.is_full else 1)]
-    torn = checked(room.perform(flow, [{} for _ in logs], logs=logs), expected)
+    more = checked(
+        room.perform(
+            flow,
+            [*again, *({} for _ in logs)],
+            logs=[*(None for _ in again), *logs],
+        ),
+        expected,
+    )
+    twice, torn = more[: len(again)], more[len(again) :]
     room.count(
         crash_points=sum(len(report.points) for report in expected.reports),
         kills_at_them=kills(once) + kills(twice),
