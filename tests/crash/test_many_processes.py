@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from tests.crash import ledger
 from tests.crash.checks import check_calls, check_file
-from tests.crash.conftest import IS_FULL, Room
+from tests.crash.conftest import Room
 from tests.crash.life import TRANSACTION_ID
 from tests.crash.soak import MIX, Soak, Soaked, executions_of
 from tests.crash.takeover import Taken, Takeovers, keys_of
@@ -17,10 +15,6 @@ from wfe.store.contract import Query
 from wfe.store.database import open_reader
 
 
-@pytest.mark.skipif(
-    not IS_FULL,
-    reason="on a busy machine a process waits for ever, once in ten runs: see the changelog",
-)
 def test_processes_that_are_killed_and_start_again_lose_and_double_nothing(room: Room) -> None:
     soak = Soak(
         db=str(room.database()),

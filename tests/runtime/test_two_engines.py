@@ -23,6 +23,7 @@ from wfe.errors import (
 )
 from wfe.model import ExecutionKey, ExecutionState, Recording
 from wfe.store import owners
+from wfe.store.contract import Signal
 from wfe.store.sqlite import SQLiteStore
 
 KEY = ExecutionKey("release", "t1")
@@ -138,6 +139,46 @@ async def test_an_answer_given_elsewhere_is_applied_by_whoever_waits(
     assert second.is_quiet, "the other process has driven nothing"
     timeline = await _timeline(first)
     assert ("step_success", "approve", "by kim at a desk") in timeline
+
+
+async def _ends_before_it_is_asked(
+    scene: Scene, first: Engine, second: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever `second` sends is sent just after `first` has come to the end of the execution."""
+    running = await scene.waiting(first)
+    scene.go.set()
+    peers = second.store.peers
+    assert peers is not None
+    send = peers.send
+
+    async def late(signal: Signal) -> int:
+        if not running.done():
+            await first.set_step_success(APPROVE, "kim", until="stored")
+            await running
+        return await send(signal)
+
+    monkeypatch.setattr(peers, "send", late)
+
+
+@with_two
+async def test_an_answer_to_what_ends_before_it_arrives_is_refused_at_once(
+    scene: Scene, first: Engine, second: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _ends_before_it_is_asked(scene, first, second, monkeypatch)
+    with pytest.raises(StepNotWaiting, match="another answer was faster"):
+        await second.set_step_success(APPROVE, "lee")
+    assert scene.calls == ["build", "approve", "publish"]
+
+
+@with_two
+async def test_a_cancel_of_what_ends_before_it_arrives_takes_it_back(
+    scene: Scene, first: Engine, second: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _ends_before_it_is_asked(scene, first, second, monkeypatch)
+    outcome = await second.cancel(scene.release, "t1", until="finished")
+    assert outcome.execution is not None
+    assert outcome.execution.head.state is ExecutionState.REVERTED
+    assert scene.calls == ["build", "approve", "publish", "~build"]
 
 
 async def _timeline(engine: Engine) -> list[tuple[str, str | None, str | None]]:

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from wfe.clock import Clock, monotonic
-from wfe.engine.events import Begin, Due, Event, Resume, Retry
+from wfe.engine.events import Begin, Cancel, Due, Event, Resume, Retry
 from wfe.errors import (
     IdempotencyConflict,
     NotAccepted,
@@ -223,7 +223,10 @@ class Commands:
             assert holder is not None
             raise NotAccepted(*names(key), owner=described(holder), waited=self._patience)
         if settled.refusal is not None:
-            raise unpacked(settled.refusal)
+            refusal = unpacked(settled.refusal)
+            if isinstance(event, Cancel) and isinstance(refusal, TransactionFinished):
+                raise SkipExecutionError  # what is over now may be taken back
+            raise refusal
         found = await self._directory.open(key) or live
         if found.execution.head.is_final or (found.is_foreign and until != "finished"):
             return result_of(found.execution)
@@ -241,7 +244,10 @@ class Commands:
         while (settled := await peers.outcome(signal)) is None and monotonic() < deadline:
             try:
                 # Where nobody has the execution in hand any more, this takes it, and the signal.
-                await self._directory.open(key)
+                now = await self.existing(key)
+                if now.execution.head.is_final:
+                    # It ended just before the signal came; had it been applied, it would be settled.
+                    raise TransactionFinished(*names(key), state=str(now.execution.head.state))
             except (Refused, NotFound) as refusal:
                 await peers.settle([Settled(signal, packed(refusal))])
             await asyncio.sleep(_LOOKS)
