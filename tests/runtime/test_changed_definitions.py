@@ -158,3 +158,59 @@ def test_the_options_of_the_next_attempt_are_those_of_the_loaded_workflow(
     )
     assert calls == ["charge", "charge"]
     assert outcome.acknowledgement.has_failed
+
+
+def with_child(*names: str, begun: asyncio.Event, ends: asyncio.Event) -> Registry:
+    """A workflow whose one step is a child of these steps; `work` ends when it is told to."""
+
+    @step
+    async def work() -> None:
+        calls.append("work")
+        begun.set()
+        await ends.wait()
+
+    with Registry().scope() as registry:
+
+        @step(async_=True)
+        async def ask() -> None: ...
+
+        known: dict[str, Any] = {"work": work, "ask": ask}
+
+        @workflow("child")
+        def child() -> Any:
+            for name in names:
+                known[name]()
+            return "from the child"
+
+        @workflow("parent")
+        def parent() -> Any:
+            return child.as_step()
+
+    return registry
+
+
+def test_a_child_that_waits_for_nobody_any_more_reports_to_its_parent_all_the_same(
+    store: CheckpointStore,
+) -> None:
+    async def one_life(*names: str, dies: bool) -> Any:
+        begun, ends, waits = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        registry = with_child(*names, begun=begun, ends=ends)
+        engine = Engine(store=store, registry=registry, recording=Recording.EVERY_STEP)
+        engine.subscribe("parent", lambda e: waits.set() if e.kind == "step_awaiting" else None)
+        await engine.start()
+        running = asyncio.ensure_future(
+            engine.run("parent", transaction_id="t1", until="stored" if dies else "finished")
+        )
+        await begun.wait()
+        if dies:
+            await waits.wait()
+        else:
+            ends.set()
+        outcome = await running
+        await engine.shutdown(grace=0)
+        return outcome.result
+
+    asyncio.run(one_life("work", "ask", dies=True))
+    found = asyncio.run(asyncio.wait_for(one_life("work", dies=False), 20))
+    assert found == "from the child"
+    assert calls == ["work", "work"]

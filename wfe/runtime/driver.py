@@ -40,6 +40,7 @@ from wfe.model import (
     Execution,
     ExecutionKey,
     Head,
+    StepKey,
 )
 from wfe.runtime import recording
 from wfe.runtime.audiences import Audiences
@@ -183,6 +184,12 @@ class Driver:
                 self._audiences.leave(live.key)
             else:
                 self._on_drop()
+
+    def is_calling(self, key: StepKey) -> bool:
+        """Is the handler of this step at work here?"""
+        live = self.lives.get(key.execution)
+        running = None if live is None else live.running.get(key.step)
+        return running is not None and running.call.action is key.action
 
     @property
     def is_holding(self) -> bool:

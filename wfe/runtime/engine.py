@@ -107,7 +107,7 @@ class Engine:
         self._subscriptions = Subscriptions()
         self._audiences = Audiences(self._subscriptions)
         self._resources = Resources(resources or {}, self._registry)
-        self._nested = Nested(self)
+        self._nested = Nested(self, lambda key: self._driver.is_calling(key))
         calls = Calls(
             self._clock,
             self._threads,

@@ -8,13 +8,20 @@ parent's step, be the parent live or only stored.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from wfe.authoring.responses import StepResponse
 from wfe.authoring.workflows import Node
-from wfe.errors import NotAllowed, TransactionFinished, TransactionNotFound
+from wfe.errors import (
+    NotAllowed,
+    Refused,
+    SkipExecutionError,
+    TransactionFinished,
+    TransactionNotFound,
+)
 from wfe.model import Action, CommandResult, ErrorRecord, ExecutionState, StepKey
 from wfe.runtime.commands import names
 from wfe.runtime.failures import StoredFailure
@@ -40,8 +47,10 @@ class ChildFailed(StoredFailure):
 class Nested:
     """Runs, cancels and reports children."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, is_calling: Callable[[StepKey], bool]) -> None:
         self._engine = engine
+        #: Is the handler of this step at work here?
+        self._is_calling = is_calling
 
     async def call(self, live: Live, running: Running, node: Node, *args: Any) -> Any:
         """Run the child of a step. Its transaction id is kept as what the undo needs.
@@ -117,7 +126,13 @@ class Nested:
             node = live.workflow.nodes[name]
             if node.child is None or not record.awaiting or record.compensate_with is None:
                 continue
-            result = await self._engine.take_up(node.child, decoded(record.compensate_with))
+            try:
+                result = await self._engine.take_up(node.child, decoded(record.compensate_with))
+            except SkipExecutionError:
+                continue  # another process has just taken it up
+            except Refused as refusal:
+                logger.warning("The child of step %s of %s: %s", name, live.key, refusal)
+                continue
             if result is not None:
                 await self._tell(StepKey(*names(live.key), name), result)
 
@@ -125,9 +140,9 @@ class Nested:
         """Tell the parent how its child ended, where its step waits for that."""
         head = live.execution.head
         assert head.parent_step_idempotency_key is not None
-        if not live.execution.flow.has_async_steps:
-            return  # the step's function awaits it
-        await self._tell(StepKey.parse(head.parent_step_idempotency_key), result)
+        parent = StepKey.parse(head.parent_step_idempotency_key)
+        if live.execution.flow.has_async_steps or not self._is_calling(parent):
+            await self._tell(parent, result)  # otherwise the step's function awaits it
 
     async def _tell(self, key: StepKey, result: CommandResult) -> None:
         execution = result.execution
