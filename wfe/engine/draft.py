@@ -264,11 +264,25 @@ class Draft:
 
     # --- summing up ------------------------------------------------------------------------------
 
+    def _rare(self) -> dict[str, Any]:
+        """The fields of the head that few events change."""
+        original, fields = self.original, self._fields
+        if self.errors is not original.errors:
+            fields["errors"] = self.errors
+        if self.undo_stage != original.undo_stage or self.undo_open != original.undo_open:
+            fields["undo_stage"], fields["undo_open"] = self.undo_stage, self.undo_open
+        if self.holds_back or original.held:
+            fields["held"] = self._held()
+        if self.flow.has_parking or original.parked:
+            fields["parked"] = self._parked()
+        return fields
+
     def outcome(self) -> Outcome:
         """What has changed since the original, with the next version, and the effects."""
+        original = self.original
         head = replace(
-            self.original,
-            version=self.original.version + 1,
+            original,
+            version=original.version + 1,
             updated_at=self.now,
             state=self.state,
             stage=self.stage,
@@ -276,16 +290,12 @@ class Draft:
             loose=self.loose,
             running=self.running,
             awaiting=self.awaiting,
-            entries=self.original.entries + len(self._timeline),
-            held=self._held() if self.holds_back or self.original.held else 0,
-            parked=self._parked() if self.flow.has_parking else 0,
-            undo_stage=self.undo_stage,
-            undo_open=self.undo_open,
-            errors=self.errors,
+            entries=original.entries + len(self._timeline),
             wake_at=self._wake_at(),
         )
-        if self._fields:  # rare, and twice as dear as names that are written out
-            head = replace(head, **self._fields)
+        rare = self._rare()
+        if rare:  # a call with this many names costs more than all that it does
+            head = replace(head, **rare)
         changes = Changes(head=head, steps=self._changed, events=tuple(self._timeline))
         return Outcome(changes, tuple(self._effects))
 

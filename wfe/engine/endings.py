@@ -37,6 +37,7 @@ from wfe.engine.names import (
 )
 from wfe.engine.stages import settle, start, undo_settled
 from wfe.model import (
+    DomainEvent,
     ErrorRecord,
     Json,
     StepOptions,
@@ -91,8 +92,15 @@ def _ended(draft: Draft, record: StepRecord, state: StepState, status: StepStatu
 
 
 def done(
-    draft: Draft, record: StepRecord, output: Json | None, compensate_with: Json | None
+    draft: Draft,
+    record: StepRecord,
+    output: Json | None,
+    compensate_with: Json | None,
+    *,
+    emitted: tuple[DomainEvent, ...] = (),
+    running: bool,
 ) -> None:
+    """`running`: an overtaken handler is still at work on it."""
     options = draft.options(record)
     if not options.save_response:
         output = compensate_with = None
@@ -105,6 +113,8 @@ def done(
         invoke_status=tables.move(tables.STATUS, record.invoke_status, STATUS_OK),
         output=output,
         compensate_with=compensate_with,
+        emitted=emitted or record.emitted,
+        running=running,
         awaiting=False,
         sleeping=False,
         retry_at=None,

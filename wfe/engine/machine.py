@@ -116,27 +116,32 @@ def _begin(draft: Draft, event: Begin) -> None:
     advance(draft)
 
 
-def _returned(draft: Draft, step: str, action: Action, attempt: int) -> StepRecord | None:
-    """Note that a handler has ended. The step's record, for the caller to put, where what it says
-    still counts; None where an answer, a timeout or the end of the execution was faster."""
+def _counting(draft: Draft, step: str, action: Action, attempt: int) -> StepRecord | None:
+    """Note that a handler has ended. The step's record as it was at work, for the caller to put at
+    rest, where what the handler says still counts; None where an answer, a timeout or the end of the
+    execution was faster."""
     record = draft.step(step)
     if not record.running:
         return None
-    counts = (
-        not record.held
-        and record.action is action
-        and record.attempts == attempt
-        and record.status is STATUS_WAITING_RESPONSE
-        and not draft.is_final
-    )
-    ended = replace(record, running=False, held=False)
     draft.running -= 1
-    if counts:
-        return ended
-    draft.put(ended)
+    if (
+        record.attempts == attempt
+        and record.action is action
+        and record.status is STATUS_WAITING_RESPONSE
+        and not record.held
+        and not draft.is_final
+    ):
+        return record
+    ended = draft.put(replace(record, running=False, held=False))
     if record.held:
         _release(draft, ended)
     return None
+
+
+def _returned(draft: Draft, step: str, action: Action, attempt: int) -> StepRecord | None:
+    """The same, for whatever does not end the step at once: its record at rest."""
+    record = _counting(draft, step, action, attempt)
+    return None if record is None else replace(record, running=False)
 
 
 def _release(draft: Draft, record: StepRecord) -> None:
@@ -150,20 +155,26 @@ def _release(draft: Draft, record: StepRecord) -> None:
 
 
 def _succeeded(draft: Draft, event: Succeeded) -> None:
-    record = _returned(draft, event.step, event.action, event.attempt)
+    record = _counting(draft, event.step, event.action, event.attempt)
     if record is None:
         return
     if event.action is COMPENSATE:
-        undone(draft, record, event.output)
+        undone(draft, replace(record, running=False), event.output)
     elif is_late(draft, record):
+        record = replace(record, running=False)
         if draft.options(record).save_response:
             # What it left behind is what its undo needs.
             record = replace(record, output=event.output, compensate_with=event.compensate_with)
         timed_out(draft, record)
     else:
-        if event.emitted:
-            record = replace(record, emitted=event.emitted)
-        done(draft, record, event.output, event.compensate_with)
+        done(
+            draft,
+            record,
+            event.output,
+            event.compensate_with,
+            emitted=event.emitted,
+            running=False,
+        )
 
 
 def _failed(draft: Draft, event: Failed) -> None:
@@ -232,7 +243,7 @@ def _due(draft: Draft, event: Due) -> None:
 
 def _retry_is_due(draft: Draft, record: StepRecord) -> None:
     if record.sleeping:
-        done(draft, record, None, record.compensate_with)
+        done(draft, record, None, record.compensate_with, running=record.running)
         return
     if record.awaiting:
         record = replace(record, awaiting_retries=record.awaiting_retries + 1)
@@ -328,9 +339,7 @@ def _answer(draft: Draft, event: Answer) -> None:
         undone(draft, record, event.output)
     else:
         kept = record.compensate_with if event.compensate_with is None else event.compensate_with
-        if event.emitted:
-            record = replace(record, emitted=event.emitted)
-        done(draft, record, event.output, kept)
+        done(draft, record, event.output, kept, emitted=event.emitted, running=record.running)
 
 
 def _between_attempts(draft: Draft, event: Retry | Skip) -> StepRecord:
