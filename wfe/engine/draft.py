@@ -52,7 +52,6 @@ class Draft:
         "_timeline",
         "awaiting",
         "by",
-        "errors",
         "flow",
         "holds_back",
         "loose",
@@ -62,8 +61,6 @@ class Draft:
         "running",
         "stage",
         "state",
-        "undo_open",
-        "undo_stage",
     )
 
     def __init__(
@@ -79,12 +76,10 @@ class Draft:
         self.now = head.updated_at
         #: Who gave the command that is being applied, until an entry of the timeline says so.
         self.by: str | None = None
-        #: The head's counters and state, as changed so far; its other fields by `get` and `set`.
+        #: State and counters as changed so far; other fields of the head by `get` and `set`.
         self.state = head.state
         self.stage, self.open, self.loose = head.stage, head.open, head.loose
         self.running, self.awaiting = head.running, head.awaiting
-        self.undo_stage, self.undo_open = head.undo_stage, head.undo_open
-        self.errors = head.errors
         self._execution = execution
         self._fields: dict[str, Any] = {}
         self._changed: dict[str, StepRecord] = {}
@@ -264,19 +259,6 @@ class Draft:
 
     # --- summing up ------------------------------------------------------------------------------
 
-    def _rare(self) -> dict[str, Any]:
-        """The fields of the head that few events change."""
-        original, fields = self.original, self._fields
-        if self.errors is not original.errors:
-            fields["errors"] = self.errors
-        if self.undo_stage != original.undo_stage or self.undo_open != original.undo_open:
-            fields["undo_stage"], fields["undo_open"] = self.undo_stage, self.undo_open
-        if self.holds_back or original.held:
-            fields["held"] = self._held()
-        if self.flow.has_parking or original.parked:
-            fields["parked"] = self._parked()
-        return fields
-
     def outcome(self) -> Outcome:
         """What has changed since the original, with the next version, and the effects."""
         original = self.original
@@ -293,9 +275,13 @@ class Draft:
             entries=original.entries + len(self._timeline),
             wake_at=self._wake_at(),
         )
-        rare = self._rare()
-        if rare:  # a call with this many names costs more than all that it does
-            head = replace(head, **rare)
+        # The others are changed by few events, and a call with so many names is twice as dear.
+        if self.holds_back or original.held:
+            self._fields["held"] = self._held()
+        if self.flow.has_parking or original.parked:
+            self._fields["parked"] = self._parked()
+        if self._fields:
+            head = replace(head, **self._fields)
         changes = Changes(head=head, steps=self._changed, events=tuple(self._timeline))
         return Outcome(changes, tuple(self._effects))
 

@@ -188,7 +188,7 @@ def failed_for_good(draft: Draft, record: StepRecord) -> None:
     if record.error is not None:
         error = replace(record.error, attempts=record.attempts)
         record = replace(record, error=error)
-        draft.errors = (*draft.errors, error)
+        draft.set(errors=(*draft.get("errors"), error))
     if record.action is COMPENSATE:
         _ended(draft, record, STEP_FAILED, STATUS_PERMANENT_FAILURE)
         draft.set(undo_failed=True)
@@ -303,7 +303,7 @@ def _timed_out(
 ) -> StepRecord:
     record = replace(record, failures=record.failures + 1, error=error, held=False)
     record = _ended(draft, record, STEP_TIMEOUT, STATUS_PERMANENT_FAILURE)
-    draft.errors = (*draft.errors, error)
+    draft.set(errors=(*draft.get("errors"), error))
     if record.running:
         draft.effect(Abort(record.name))
     detail = None if late is None else f"{late.name or 'failure'}: {late.message}"

@@ -159,36 +159,39 @@ def compensate_if_quiet(draft: Draft) -> None:
                     awaiting_retries=0,
                 )
             )
-    draft.undo_stage = len(draft.flow.stages)
+    draft.set(undo_stage=len(draft.flow.stages))
     _descend(draft)
 
 
 def undo_settled(draft: Draft) -> None:
     """A step of the stage being undone has come to its end."""
-    draft.undo_open -= 1
+    draft.set(undo_open=draft.get("undo_open") - 1)
     _descend(draft)
 
 
 def _descend(draft: Draft) -> None:
     """Undo stages, the latest first, until one has a member to wait for."""
     stages = draft.flow.stages
-    while draft.undo_open == 0:
-        draft.undo_stage -= 1
-        if draft.undo_stage < 0:
+    undo_stage, undo_open = draft.get("undo_stage"), draft.get("undo_open")
+    while undo_open == 0:
+        undo_stage -= 1
+        draft.set(undo_stage=undo_stage)
+        if undo_stage < 0:
             failed = draft.get("undo_failed")
             _finish(draft, EXECUTION_FAILED if failed else EXECUTION_REVERTED)
             return
-        for name in stages[draft.undo_stage]:
+        for name in stages[undo_stage]:
             record = draft.step(name)
             if not record.undo:
                 continue
             draft.set(has_reverted_steps=True)
             if draft.flow.steps[name].has_compensation:
-                draft.undo_open += 1
+                undo_open += 1
                 start(draft, record, COMPENSATE)
             else:
                 reverted = tables.move(tables.COMPENSATE, record.compensate, STEP_REVERTED)
                 draft.put(replace(record, compensate=reverted, attempts=1, undone_at=draft.now))
+    draft.set(undo_open=undo_open)
 
 
 # --- the end -------------------------------------------------------------------------------------
