@@ -379,24 +379,27 @@ class Driver:
             holds_back=self._is_closing,
             keeps_timeline=keeps_timeline,
         )
-        changed = is_taken_up = False
+        inbox = live.inbox
+        changed = is_taken_up = is_overdue = resumes = False
         wake_at = live.execution.head.wake_at
-        # A deadline counts from its moment on, whichever task ran first; but what was at work in a
-        # process that is gone is looked at before.
-        is_overdue = wake_at is not None and now >= wake_at
-        resumes = is_overdue and any(type(event) is Resume for event, _, _ in live.inbox)
-        while live.inbox or is_overdue:
+        if wake_at is not None and now >= wake_at:
+            # A deadline counts from its moment on, whichever task ran first; but what was at work in
+            # a process that is gone is looked at before.
+            is_overdue = True
+            resumes = any(type(event) is Resume for event, _, _ in inbox)
+        while inbox or is_overdue:
             if is_overdue and (is_taken_up or not resumes):
                 apply_to(draft, Due(), now)
                 is_overdue, changed = False, True
                 continue
-            event, reply, signal = live.inbox.popleft()
+            event, reply, signal = inbox.popleft()
+            kind = type(event)
             try:
-                if type(event) is Resume:
+                if kind is Resume:
                     if not is_taken_up:
                         apply_to(draft, Resume(at_work=frozenset(live.running)), now)
                     is_taken_up = changed = True
-                elif type(event) is not Due:
+                elif kind is not Due:
                     apply_to(draft, event, now)
                     changed = True
             except WfeError as refusal:
