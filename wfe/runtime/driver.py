@@ -22,6 +22,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from wfe.authoring.workflows import Workflow
 from wfe.clock import Clock
 from wfe.engine.draft import Draft
 from wfe.engine.events import Abort, Begin, Call, Due, Event, Outcome, Resume, Tell
@@ -78,6 +79,7 @@ class Driver:
         on_drop: Callable[[], None],
         on_hold: Callable[[], None],
         on_rest: Callable[[Live], None],
+        owes: Callable[[Workflow[Any, Any], Head], bool],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -87,6 +89,7 @@ class Driver:
         self._on_drop = on_drop
         self._on_hold = on_hold
         self._on_rest = on_rest
+        self._owes = owes
         self._timers = Timers(clock, on_wake)
         #: Tasks that drive executions, and short ones that clear up behind them.
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -98,6 +101,7 @@ class Driver:
         #: This engine, as the store names it; whether it has taken out its lease.
         self.owner = owners.claim()
         self._is_holding = False
+        self._taking_out = asyncio.Lock()
         self.lives: dict[ExecutionKey, Live] = {}
 
     # --- what the engine asks for ----------------------------------------------------------------
@@ -346,6 +350,8 @@ class Driver:
             changes = await self._with_result(live, changes)
         is_final = changes.head.is_final
         is_over = is_final and before.state is changes.head.state
+        if is_final and not is_over and self._owes(live.workflow, changes.head):
+            changes = replace(changes, owes_notice=True)
         if live.is_stored:
             try:
                 if changes.head.owner is not None and not self._is_holding:
@@ -428,11 +434,13 @@ class Driver:
         return live.audience.waits_beyond(head)
 
     async def _hold(self) -> None:
-        peers = self._store.peers
-        if peers is not None:
-            await peers.hold(self.owner)
-            self._on_hold()
-        self._is_holding = True
+        """Take out the lease; whoever comes meanwhile waits for it."""
+        async with self._taking_out:
+            peers = None if self._is_holding else self._store.peers
+            if peers is not None:
+                await peers.hold(self.owner)
+                self._on_hold()
+            self._is_holding = True
 
     async def _settle(self, settled: Sequence[Settled]) -> None:
         """Tell senders in other processes of what changed nothing."""
@@ -535,4 +543,5 @@ def _merged(first: Changes, second: Changes) -> Changes:
         steps={**first.steps, **second.steps},
         events=first.events + second.events,
         result=second.result,
+        owes_notice=second.owes_notice,
     )

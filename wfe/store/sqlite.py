@@ -32,6 +32,7 @@ from wfe.store.database import (
 from wfe.store.heartbeat import Heartbeat
 from wfe.store.ledger import Ledger
 from wfe.store.peers import SQLitePeers
+from wfe.store.questions import Questions
 from wfe.store.reader import SQLiteReader
 from wfe.store.sqlite_ledger import SQLiteLedger
 from wfe.store.writer import Packer, Writer
@@ -45,6 +46,7 @@ class _Open(NamedTuple):
     writer: Writer
     commits: Commits
     reader: SQLiteReader
+    questions: Questions
     peers: SQLitePeers
     ledger: SQLiteLedger
     heartbeat: Heartbeat
@@ -118,7 +120,17 @@ class SQLiteStore:
             heartbeat = Heartbeat(self.path, self._busy_timeout)
             peers = SQLitePeers(writer, commits, heartbeat)
             ledger = SQLiteLedger(writer, commits, reader)
-            self._parts = _Open(writer, commits, reader, peers, ledger, heartbeat, writing, reading)
+            self._parts = _Open(
+                writer,
+                commits,
+                reader,
+                Questions(reading),
+                peers,
+                ledger,
+                heartbeat,
+                writing,
+                reading,
+            )
 
     def _open_writer(self) -> Writer:
         connection = open_for_writing(
@@ -205,5 +217,4 @@ class SQLiteStore:
         return await self._read(lambda: reader.interrupted(now, limit))
 
     async def _read(self, question: Callable[[], _T]) -> _T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._opened().reading, question)
+        return await self._opened().questions.ask(question)

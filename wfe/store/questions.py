@@ -1,0 +1,74 @@
+"""Group reads: what is asked at the same time is answered in one visit of the reading thread.
+
+Handing a question over and back takes longer than answering it, and beside a thread that computes in
+Python a hundred times as long. So a thousand executions that are loaded at once cost some visits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+
+#: The most questions of one visit: the first one that was asked waits for the last one's answer.
+_MOST = 100
+
+_Asked = tuple[Callable[[], Any], "asyncio.Future[Any]"]
+_Answered = tuple["asyncio.Future[Any]", Any, "BaseException | None"]
+
+
+class Questions:
+    """Has a thread answer what is asked on event loops."""
+
+    def __init__(self, thread: ThreadPoolExecutor) -> None:
+        self._thread = thread
+        self._queue: deque[_Asked] = deque()
+        #: The thread has been called, and has not looked at the queue since.
+        self._is_called = False
+
+    async def ask(self, question: Callable[[], _T]) -> _T:
+        """What `question` returns or raises, called in the thread."""
+        future: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
+        self._queue.append((question, future))
+        if not self._is_called:
+            self._call()
+        return await future
+
+    def _call(self) -> None:
+        self._is_called = True
+        self._thread.submit(self._answer)
+
+    def _answer(self) -> None:
+        """In the thread."""
+        self._is_called = False
+        told: dict[asyncio.AbstractEventLoop, list[_Answered]] = {}
+        for _ in range(_MOST):
+            if not self._queue:
+                break
+            question, future = self._queue.popleft()
+            answer, raised = None, None
+            try:
+                answer = question()
+            except BaseException as error:
+                raised = error
+            told.setdefault(future.get_loop(), []).append((future, answer, raised))
+        for loop, answered in told.items():
+            with suppress(RuntimeError):  # a loop that is closed has nobody who waits
+                loop.call_soon_threadsafe(_tell, answered)
+        if self._queue and not self._is_called:
+            self._call()
+
+
+def _tell(answered: Sequence[_Answered]) -> None:
+    for future, answer, error in answered:
+        if future.done():
+            continue  # cancelled: nobody waits any more
+        if error is None:
+            future.set_result(answer)
+        else:
+            future.set_exception(error)
