@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from ulid import ULID
 
 from wfe.authoring.registry import Registry
@@ -235,13 +236,18 @@ class Directory:
             idempotent=options.idempotent,
             created_at=now,
             updated_at=now,
-            parent_step_idempotency_key=None if parent is None else str(parent),
-            parent_run_id=parent_run_id,
-            root=root,
             event_group_id=event_group_id or name,
-            metadata=codec.decode(codec.encode(metadata, what="metadata")) if metadata else {},
-            scheduled_for=scheduled_for,
         )
+        if parent or parent_run_id or root or metadata or scheduled_for:
+            # Apart: few runs have any of these, and a call with so many names is twice as dear.
+            head = replace(
+                head,
+                parent_step_idempotency_key=None if parent is None else str(parent),
+                parent_run_id=parent_run_id,
+                root=root,
+                metadata=codec.decode(codec.encode(metadata or {}, what="metadata")),
+                scheduled_for=scheduled_for,
+            )
         audience = self._audiences.of(key)
         audience.told = 0
         live = Live(
