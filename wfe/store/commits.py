@@ -22,6 +22,7 @@ from time import perf_counter
 from typing import TypeVar
 
 from wfe.errors import StoreBusy
+from wfe.store.impatience import IMPATIENCE
 from wfe.store.writer import Outcome, Parcel, Writer
 
 _T = TypeVar("_T")
@@ -83,7 +84,7 @@ class Commits:
             await asyncio.wait([drain])  # `_written` has been called by then
 
     def _alone(self, function: Callable[[], _T]) -> _T:
-        with self._lock:
+        with self._lock, IMPATIENCE:
             return function()
 
     # --- at once ---
@@ -97,7 +98,8 @@ class Commits:
             return None
         try:
             began = perf_counter()
-            (outcome,) = self._writer.write([parcel], wait=False)
+            with IMPATIENCE:
+                (outcome,) = self._writer.write([parcel], wait=False)
             if perf_counter() - began > _SLOW:
                 self._pause = _PAUSE
         finally:
@@ -119,7 +121,7 @@ class Commits:
         group = self._take_group()
         outcomes: list[Outcome]
         try:
-            with self._lock:
+            with self._lock, IMPATIENCE:
                 outcomes = self._writer.write([parcel for parcel, _ in group]) if group else []
         except BaseException as error:
             outcomes = [error for _ in group]

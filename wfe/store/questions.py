@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from wfe.store.impatience import IMPATIENCE
+
 _T = TypeVar("_T")
 
 #: The most questions of one visit: the first one that was asked waits for the last one's answer.
@@ -46,6 +48,15 @@ class Questions:
     def _answer(self) -> None:
         """In the thread."""
         self._is_called = False
+        with IMPATIENCE:
+            told = self._answered()
+        for loop, answered in told.items():
+            with suppress(RuntimeError):  # a loop that is closed has nobody who waits
+                loop.call_soon_threadsafe(_tell, answered)
+        if self._queue and not self._is_called:
+            self._call()
+
+    def _answered(self) -> dict[asyncio.AbstractEventLoop, list[_Answered]]:
         told: dict[asyncio.AbstractEventLoop, list[_Answered]] = {}
         for _ in range(_MOST):
             if not self._queue:
@@ -57,11 +68,7 @@ class Questions:
             except BaseException as error:
                 raised = error
             told.setdefault(future.get_loop(), []).append((future, answer, raised))
-        for loop, answered in told.items():
-            with suppress(RuntimeError):  # a loop that is closed has nobody who waits
-                loop.call_soon_threadsafe(_tell, answered)
-        if self._queue and not self._is_called:
-            self._call()
+        return told
 
 
 def _tell(answered: Sequence[_Answered]) -> None:
