@@ -212,16 +212,21 @@ def _parts(key: Any) -> tuple[Any, ...]:
 
 
 def references_in(template: Any) -> Iterator[Reference]:
-    """Every reference of a template, or of a user's containers."""
-    kind = type(template)
-    if kind is Reference:
-        yield template
-    elif kind is dict:
-        for item in template.values():
-            yield from references_in(item)
-    elif kind in (list, tuple, set, frozenset):
-        for item in template:
-            yield from references_in(item)
+    """Every reference of a template, or of a user's containers, which may be deep or contain
+    themselves."""
+    seen: set[int] = set()
+    pending: list[Any] = [template]
+    while pending:
+        item = pending.pop()
+        kind = type(item)
+        if kind is Reference:
+            yield item
+        elif kind in _CONTAINERS and id(item) not in seen:
+            seen.add(id(item))
+            pending.extend(reversed(list(item.values() if kind is dict else item)))
+
+
+_CONTAINERS = frozenset({dict, list, tuple, set, frozenset})
 
 
 def has_references(template: Any) -> bool:
