@@ -232,7 +232,8 @@ class SQLiteReader:
         if after:
             query = query.limit(-1).offset(after)  # SQLite has no offset without a limit
         with self._reading() as connection:
-            return [rows.event_of(row) for row in connection.run(query)]
+            found = connection.run(query).fetchall()
+        return [rows.event_of(row) for row in found]
 
     # --- many ---
 
@@ -311,7 +312,8 @@ class SQLiteReader:
         if limit is not None:
             query = query.limit(limit)
         with self._reading() as connection:
-            return [_waiting(row) for row in connection.run(query)]
+            found = connection.run(query).fetchall()
+        return [_waiting(row) for row in found]
 
     def schedules(self) -> Sequence[ScheduleRow]:
         with self._reading() as connection:
@@ -325,7 +327,7 @@ class SQLiteReader:
         """Unfinished executions whose `wake_at` has come, the longest overdue first."""
         with self._reading() as connection:
             (found,) = connection.raw.execute(_DUE, (to_micros(now), limit)).fetchone()
-            return [ExecutionKey(*key) for key in _decode_keys(found)]
+        return [ExecutionKey(*key) for key in _decode_keys(found)]
 
     def interrupted(self, now: datetime, limit: int) -> Sequence[ExecutionKey]:
         """Unfinished executions that could go on and that no living engine has in hand."""
@@ -346,7 +348,8 @@ class SQLiteReader:
                 .order_by(_row.created_at, _row.id)
                 .limit(limit)
             )
-            return [ExecutionKey(*key) for key in connection.run(query)]
+            found = connection.run(query).fetchall()
+        return [ExecutionKey(*key) for key in found]
 
 
 def _found(
