@@ -9,7 +9,8 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,6 +72,30 @@ class Project:
             timeout=30,
         )
         return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
+
+    def start(self, *arguments: str, **environ: str) -> subprocess.Popen[str]:
+        """Start the installed command, its output in pipes."""
+        return subprocess.Popen(
+            [WFE, *arguments],
+            cwd=self.root,
+            env={**os.environ, **environ},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+def until(found: Callable[[], object], seconds: float = 30) -> None:
+    """Return when `found` finds something; for what another process does, and tells nobody of.
+
+    Raises:
+        AssertionError: it has found nothing for so long.
+    """
+    deadline = time.monotonic() + seconds
+    while not found():
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.01)
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import WFE, Ended, Project
+from tests.project import WFE, Ended, Project, until
 from tests.store.support import kept
 
 FLOWS = """
@@ -86,28 +86,9 @@ def stored(project: Project) -> Project:
     return project
 
 
-def start(project: Project, *arguments: str, **environ: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [WFE, *arguments],
-        cwd=project.root,
-        env={**os.environ, **environ},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 def end(running: subprocess.Popen[str]) -> Ended:
     out, err = running.communicate(timeout=60)
     return Ended(running.returncode, out, err)
-
-
-def wait_for(file: Path) -> None:
-    deadline = time.monotonic() + 30
-    while not file.exists():
-        assert time.monotonic() < deadline, f"{file} did not come"
-        time.sleep(0.01)
 
 
 @contextmanager
@@ -157,7 +138,7 @@ READING: Sequence[tuple[str, ...]] = (
 
 def test_a_lock_of_two_seconds_is_waited_for_by_every_command(stored: Project) -> None:
     with locked(stored) as other:
-        running = [start(stored, *words) for words in (*WRITING, *READING)]
+        running = [stored.start(*words) for words in (*WRITING, *READING)]
         time.sleep(2)  # the length of the lock is what this is about
         other.execute("ROLLBACK")
         ended = [end(each) for each in running]
@@ -205,8 +186,8 @@ def test_where_nobody_can_read_either_every_command_ends_with_75(
 def test_a_lock_that_comes_while_a_step_runs_costs_nothing_that_was_accepted(
     stored: Project,
 ) -> None:
-    running = start(stored, "run", "slow", "--tx", "t1", WFE_BUSY_TIMEOUT="0.1")
-    wait_for(stored.root / "started")
+    running = stored.start("run", "slow", "--tx", "t1", WFE_BUSY_TIMEOUT="0.1")
+    until((stored.root / "started").exists)
     with locked(stored):
         (stored.root / "go").touch()
         ended = end(running)
@@ -338,8 +319,8 @@ def test_a_read_only_disk_can_be_read_and_refuses_the_rest(
 def test_a_database_that_is_deleted_while_a_step_runs_is_told_and_not_made_anew(
     stored: Project, replaced: bool
 ) -> None:
-    running = start(stored, "run", "slow", "--tx", "t1")
-    wait_for(stored.root / "started")
+    running = stored.start("run", "slow", "--tx", "t1")
+    until((stored.root / "started").exists)
     kept_aside = stored.root / "aside.db"
     with closing(sqlite3.connect(stored.db)) as connection:
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
@@ -360,7 +341,7 @@ def test_a_database_that_is_deleted_while_a_step_runs_is_told_and_not_made_anew(
 
 
 def test_a_database_that_is_deleted_while_an_execution_only_waits_is_told(stored: Project) -> None:
-    running = start(stored, "run", "ask", "--tx", "w")
+    running = stored.start("run", "ask", "--tx", "w")
     assert running.stderr is not None
     line = ""
     while "\tanswer\t" not in line:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pexpect  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from tests.project import WFE, Project
+from tests.project import WFE, Project, until
 
 from .screen import screen_after
 
@@ -63,15 +62,8 @@ def start(slow: Project) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     started: list[subprocess.Popen[str]] = []
 
     def run(*arguments: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [WFE, *arguments],
-            cwd=slow.root,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        started.append(process)
-        return process
+        started.append(slow.start(*arguments))
+        return started[-1]
 
     yield run
     for process in started:
@@ -82,10 +74,7 @@ def start(slow: Project) -> Iterator[Callable[..., subprocess.Popen[str]]]:
 def begin(start: Any, slow: Project, *, fail: bool = False) -> Any:
     """An execution slow:t1 whose first step is at work."""
     driver = start("run", "slow", "--tx", "t1", "-i", json.dumps(fail))
-    deadline = time.monotonic() + 20
-    while not (slow.root / "started").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until((slow.root / "started").exists)
     return driver
 
 

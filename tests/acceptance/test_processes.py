@@ -6,12 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
 
-from tests.project import WFE, Project
+from tests.project import WFE, Project, until
 
 SLOW = """
 import pathlib
@@ -55,23 +53,6 @@ def slow(project: Project) -> Project:
     """A workflow whose first step creates `started` and waits for a file `go`."""
     project.write("workflows/slow.py", SLOW)
     return project
-
-
-def start(project: Project, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [WFE, *arguments],
-        cwd=project.root,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def wait_for(file: Path) -> None:
-    deadline = time.monotonic() + 20
-    while not file.exists():
-        assert time.monotonic() < deadline, f"{file} did not come"
-        time.sleep(0.01)
 
 
 LOADED = """
@@ -178,8 +159,8 @@ def test_what_the_terminal_cannot_show_ends_no_command(project: Project) -> None
 def test_the_first_signal_lets_the_running_step_end_and_says_how_to_go_on(
     slow: Project, number: signal.Signals, code: int
 ) -> None:
-    running = start(slow, "run", "slow", "--tx", "t1")
-    wait_for(slow.root / "started")
+    running = slow.start("run", "slow", "--tx", "t1")
+    until((slow.root / "started").exists)
     running.send_signal(number)
     assert running.stderr is not None
     told = ""
@@ -197,8 +178,8 @@ def test_the_first_signal_lets_the_running_step_end_and_says_how_to_go_on(
 
 
 def test_the_second_signal_ends_it_at_once(slow: Project) -> None:
-    running = start(slow, "run", "slow", "--tx", "t1")
-    wait_for(slow.root / "started")
+    running = slow.start("run", "slow", "--tx", "t1")
+    until((slow.root / "started").exists)
     running.send_signal(signal.SIGINT)
     assert running.stderr is not None
     told = ""
@@ -213,7 +194,7 @@ def test_the_second_signal_ends_it_at_once(slow: Project) -> None:
 
 def test_a_step_that_outlasts_the_grace_does_not_hold_the_command(slow: Project) -> None:
     slow.write("wfe.toml", "grace = '0.2s'")
-    running = start(slow, "run", "slow", "--tx", "t1", "--timeout", "1s")
+    running = slow.start("run", "slow", "--tx", "t1", "--timeout", "1s")
     _, err = running.communicate(timeout=20)
     assert running.returncode == 20
     assert "No longer watched: slow:t1 is not finished." in err
@@ -234,7 +215,7 @@ def test_an_answer_from_a_second_process_reaches_the_one_that_waits(project: Pro
             return WorkflowResponse(ask())
         """,
     )
-    waiting = start(project, "run", "ask", "--tx", "t1")
+    waiting = project.start("run", "ask", "--tx", "t1")
     assert waiting.stderr is not None
     line = ""
     while "\tanswer\t" not in line:

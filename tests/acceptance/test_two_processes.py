@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 
 import pytest
 
-from tests.project import WFE, Project
+from tests.project import Project, until
 
 RELEASE = """
 import pathlib
@@ -66,23 +64,6 @@ def release(project: Project) -> Project:
     return project
 
 
-def start(project: Project, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [WFE, *arguments],
-        cwd=project.root,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def until(found: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not found():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def effects(project: Project) -> list[str]:
     file = project.root / "effects"
     return file.read_text().splitlines() if file.exists() else []
@@ -96,7 +77,7 @@ def status(project: Project) -> str:
 
 def waiting(project: Project) -> subprocess.Popen[str]:
     """A process that runs it, and waits for the answer."""
-    process = start(project, "run", "release", "--tx", "t1")
+    process = project.start("run", "release", "--tx", "t1")
     until(lambda: status(project) == "waiting")
     return process
 
@@ -177,7 +158,7 @@ def test_what_a_killed_process_left_is_interrupted_and_goes_on_where_it_was(
 def test_everything_that_is_interrupted_is_resumed_at_once(release: Project) -> None:
     (release.root / "wait").touch()
     for transaction in ("t1", "t2"):
-        process = start(release, "run", "release", "--tx", transaction)
+        process = release.start("run", "release", "--tx", transaction)
         until(lambda: status(release) == "waiting")
         release.wfe("step", "succeed", transaction, "--response", '"kim"')
         until(lambda: any(f":{transaction}:publish" in line for line in effects(release)))  # noqa: B023

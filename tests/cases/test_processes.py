@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import signal
 import sqlite3
-import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.project import WFE, Project
+from tests.project import Project, until
 
 HOLDING = """
 import pathlib
@@ -56,23 +54,6 @@ def holding(project: Project) -> Iterator[Project]:
     (project.root / "wait").unlink(missing_ok=True)
 
 
-def start(project: Project, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [WFE, *arguments],
-        cwd=project.root,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def until(found: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not found():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def begun(project: Project) -> list[str]:
     file = project.root / "begun"
     return file.read_text().splitlines() if file.exists() else []
@@ -84,7 +65,7 @@ def statuses(project: Project) -> list[str]:
 
 
 def test_case_e9_another_run_touches_nothing_of_what_is_interrupted(holding: Project) -> None:
-    dying = [start(holding, "run", "holding", "--tx", f"t{number}") for number in range(3)]
+    dying = [holding.start("run", "holding", "--tx", f"t{number}") for number in range(3)]
     until(lambda: len(begun(holding)) == 3)
     for process in dying:
         process.kill()
@@ -107,14 +88,14 @@ def _rows(db: Path) -> list[tuple[object, ...]]:
 def test_case_p3_eight_processes_write_at_once_and_signals_end_what_they_should(
     holding: Project,
 ) -> None:
-    writing = [start(holding, "run", "other", "--tx", f"w{number}") for number in range(8)]
+    writing = [holding.start("run", "other", "--tx", f"w{number}") for number in range(8)]
     for process in writing:
         out, err = process.communicate(timeout=60)
         assert (process.returncode, out) == (0, '"quick"\n'), err
 
-    first = start(holding, "run", "holding", "--tx", "graceful")
-    second = start(holding, "run", "holding", "--tx", "at-once")
-    third = start(holding, "run", "holding", "--tx", "terminated")
+    first = holding.start("run", "holding", "--tx", "graceful")
+    second = holding.start("run", "holding", "--tx", "at-once")
+    third = holding.start("run", "holding", "--tx", "terminated")
     until(lambda: len(begun(holding)) == 3)
     second.send_signal(signal.SIGINT)
     assert second.stderr is not None
