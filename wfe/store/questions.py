@@ -17,7 +17,7 @@ from wfe.store.impatience import IMPATIENCE
 
 _T = TypeVar("_T")
 
-#: The most questions of one visit: the first one that was asked waits for the last one's answer.
+#: So many are answered before the first of them is told.
 _MOST = 100
 
 _Asked = tuple[Callable[[], Any], "asyncio.Future[Any]"]
@@ -30,37 +30,33 @@ class Questions:
     def __init__(self, thread: ThreadPoolExecutor) -> None:
         self._thread = thread
         self._queue: deque[_Asked] = deque()
-        #: The thread has been called, and has not looked at the queue since.
-        self._is_called = False
+        #: Who has called the thread, which has not looked at the queue since.
+        self._caller: asyncio.AbstractEventLoop | None = None
 
     async def ask(self, question: Callable[[], _T]) -> _T:
         """What `question` returns or raises, called in the thread."""
-        future: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[_T] = loop.create_future()
         self._queue.append((question, future))
-        if not self._is_called:
-            self._call()
+        if self._caller is not loop:
+            self._caller = loop
+            # By the loop, so that one whose time jumps knows of work that has to be waited for.
+            loop.run_in_executor(self._thread, self._answer)
         return await future
 
-    def _call(self) -> None:
-        self._is_called = True
-        self._thread.submit(self._answer)
-
     def _answer(self) -> None:
-        """In the thread."""
-        self._is_called = False
-        with IMPATIENCE:
-            told = self._answered()
-        for loop, answered in told.items():
-            with suppress(RuntimeError):  # a loop that is closed has nobody who waits
-                loop.call_soon_threadsafe(_tell, answered)
-        if self._queue and not self._is_called:
-            self._call()
+        """In the thread: whatever is asked until it has nothing left to answer."""
+        self._caller = None
+        while self._queue:
+            with IMPATIENCE:
+                told = self._answered()
+            for loop, answered in told.items():
+                with suppress(RuntimeError):  # a loop that is closed has nobody who waits
+                    loop.call_soon_threadsafe(_tell, answered)
 
     def _answered(self) -> dict[asyncio.AbstractEventLoop, list[_Answered]]:
         told: dict[asyncio.AbstractEventLoop, list[_Answered]] = {}
-        for _ in range(_MOST):
-            if not self._queue:
-                break
+        for _ in range(min(len(self._queue), _MOST)):
             question, future = self._queue.popleft()
             answer, raised = None, None
             try:
