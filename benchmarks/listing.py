@@ -41,8 +41,8 @@ from wfe.store.contract import Query
 from wfe.store.database import open_for_writing, open_reader
 from wfe.store.migrations import MIGRATIONS, migrate
 from wfe.store.moments import to_micros
-from wfe.store.search import conditions, states
-from wfe.store.search_pages import behind, place
+from wfe.store.queries.pages import behind, place
+from wfe.store.queries.typed import conditions, states
 from wfe.store.statements import INSERT_EXECUTIONS
 from wfe.store.writer import Packer, Parcel, Writer
 

@@ -235,7 +235,7 @@ def test_a_list_is_watched_only_on_a_terminal(stored: Project) -> None:
 
 
 def test_help_explains_every_field(project: Project) -> None:
-    from wfe.store.search_fields import FIELDS
+    from wfe.store.queries.fields import FIELDS
 
     told = project.wfe("help", "query")
     assert told.code == 0

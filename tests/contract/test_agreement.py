@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from tests.contract.support import NOW, SECOND, errors, events, heads, new, parts_of, steps, values
 from wfe.errors import SkipExecutionError, UsageError
 from wfe.model import Changes, Execution, ExecutionKey, ExecutionState, Head
-from wfe.store.conditions import Condition
 from wfe.store.contract import QUERY_FIELDS, CheckpointStore, Query
 from wfe.store.memory import MemoryStore
-from wfe.store.search import conditions
+from wfe.store.queries.conditions import Condition
+from wfe.store.queries.typed import conditions
 from wfe.store.sqlite import SQLiteStore
 
 #: Each example goes through a file.

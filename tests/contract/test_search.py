@@ -14,11 +14,11 @@ from tests.contract.support import NOW, SECOND, changed, keep, new, on_loop
 from wfe.errors import UsageError
 from wfe.model import Action, ErrorRecord, ExecutionState, StepRecord, StepState, StepStatus
 from wfe.store import owners
-from wfe.store.conditions import Condition
 from wfe.store.contract import CheckpointStore, Query, Reader
 from wfe.store.memory import MemoryStore
-from wfe.store.search import conditions, states
-from wfe.store.search_pages import behind, place
+from wfe.store.queries.conditions import Condition
+from wfe.store.queries.pages import behind, place
+from wfe.store.queries.typed import conditions, states
 from wfe.store.sqlite import SQLiteStore
 
 DONE, FAILED = ExecutionState.DONE, ExecutionState.FAILED

@@ -15,9 +15,9 @@ from wfe.store import sweep
 from wfe.store.connection import Connection
 from wfe.store.contract import Query
 from wfe.store.database import open_for_writing
+from wfe.store.queries.pages import behind
+from wfe.store.queries.typed import states
 from wfe.store.reader import SQLiteReader
-from wfe.store.search import states
-from wfe.store.search_pages import behind
 from wfe.store.writer import Writer
 
 #: What a list shows where nothing else is asked for.

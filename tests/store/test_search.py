@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from tests.contract.support import NOW
 from tests.store.support import fill, open_folder, ordinary_user
 from wfe.model import ExecutionState
-from wfe.store import search_blocks
-from wfe.store.conditions import All, Word, containing
 from wfe.store.connection import Connection
 from wfe.store.contract import Query
 from wfe.store.database import open_for_writing, open_reader
 from wfe.store.migrations import MIGRATIONS, migrate
+from wfe.store.queries import blocks
+from wfe.store.queries.blocks_schema import SHIFT
+from wfe.store.queries.conditions import All, Word, containing
 from wfe.store.reader import SQLiteReader
-from wfe.store.search_schema import SHIFT
 
 #: Each example goes through a file.
 FEW = max(settings().max_examples // 2, 1)
@@ -193,7 +193,7 @@ def test_words_are_found_wherever_they_are(
 ) -> None:
     file.happens(["all"])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search_blocks, "_MOST", most)
+        patch.setattr(blocks, "_MOST", most)
         for event in course:
             file.happens(event)
         rows = file.rows()
@@ -277,7 +277,7 @@ def test_a_common_word_leaves_the_list_in_its_own_order(file: File) -> None:
     file.happens(["all"])
     file.insert([row(f"t{number}") for number in range(20)])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search_blocks, "_MOST", 10)
+        patch.setattr(blocks, "_MOST", 10)
         assert candidates(file, "t") is None
         assert candidates(file, "t19") is not None
         assert candidates(file, "order") is None
@@ -289,14 +289,14 @@ def test_a_common_word_leaves_the_list_in_its_own_order(file: File) -> None:
 
 
 def candidates(file: File, text: str) -> str | None:
-    return search_blocks.candidates(file.connection, All((Word(containing(text)),)))
+    return blocks.candidates(file.connection, All((Word(containing(text)),)))
 
 
 def test_too_many_workflows_are_not_looked_through_one_by_one(file: File) -> None:
     file.happens(["all"])
     file.insert([row(f"t{number}") | {"workflow_id": f"w{number}"} for number in range(5)])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search_blocks, "_MOST_WORKFLOWS", 3)
+        patch.setattr(blocks, "_MOST_WORKFLOWS", 3)
         assert [each.workflow_id for each in file.reader.list(Query(q="w4"))] == ["w4"]
         assert [each.workflow_id for each in file.reader.list(Query(q="t4"))] == ["w4"]
 

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfe.errors import UsageError
-from wfe.store import conditions as meant
-from wfe.store.conditions import Operator, Word, containing
-from wfe.store.search import conditions, states
-from wfe.store.search_times import moment, span
-from wfe.store.search_words import words
+from wfe.store.queries import conditions as meant
+from wfe.store.queries.conditions import Operator, Word, containing
+from wfe.store.queries.times import moment, span
+from wfe.store.queries.typed import conditions, states
+from wfe.store.queries.words import words
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -105,10 +105,10 @@ def _decode(text: str, what: str) -> Any:
 
 def moment(text: str, flag: str, now: datetime) -> datetime:
     """`2h ago`, `2h`, or an ISO date or time, which is local where it names no zone."""
-    from wfe.store import search_times
+    from wfe.store.queries import times
 
     try:
-        return search_times.moment(text, now)
+        return times.moment(text, now)
     except ValueError:
         raise UsageError(
             f"{flag} {text!r} is no moment.", hint="Write 2h ago, 2026-11-30 or 2026-11-30T08:00Z."

@@ -129,17 +129,17 @@ class _Wanted(NamedTuple):
         """
         from wfe.cli import inputs
         from wfe.clock import SystemClock
-        from wfe.store import search, search_pages
         from wfe.store.contract import Query
+        from wfe.store.queries import pages, typed
 
         if self.limit < 0:
             raise UsageError("--limit is a whole number from 0 (all) on.")
         now = SystemClock().now()
-        conditions = list(search.conditions(self.q, now))
+        conditions = list(typed.conditions(self.q, now))
         if self.state is not None:
-            conditions.append(search.states(self.state))
+            conditions.append(typed.states(self.state))
         if cursor is not None:
-            conditions.append(search_pages.behind(cursor))
+            conditions.append(pages.behind(cursor))
         where: dict[str, Any] = {}
         if self.workflow is not None:
             where["workflow_id"] = self.workflow
@@ -210,7 +210,7 @@ def _documents(
     shown: Sequence[ExecutionSummary], counts: Mapping[str, tuple[int, int]]
 ) -> Iterator[Mapping[str, Any]]:
     from wfe.cli import documents
-    from wfe.store.search_pages import place
+    from wfe.store.queries.pages import place
 
     for item in shown:
         over, in_all = counts.get(item.execution_id, (None, None))
@@ -257,7 +257,7 @@ def _table(
 
 
 def _say_how_to_go_on(session: Session, wanted: _Wanted, shown: Sequence[ExecutionSummary]) -> None:
-    from wfe.store.search_pages import place
+    from wfe.store.queries.pages import place
 
     flags = [*wanted.flags(), *(("-o", session.output) if session.output != "table" else ())]
     more = session.command("executions", "list", *flags, "--cursor", place(shown[-1]))

@@ -35,8 +35,8 @@ from wfe.model import (
     StepStatus,
     TimelineEvent,
 )
-from wfe.store.conditions import Condition
 from wfe.store.ledger import Ledger, LedgerReader
+from wfe.store.queries.conditions import Condition
 
 #: Fields that `Query.where` and `Query.order_by` know.
 QUERY_FIELDS = (
@@ -67,7 +67,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     q: str = ""
     where: Mapping[str, Any] = msgspec.field(default_factory=dict)
     order_by: Sequence[str] = ("-created_at",)
-    #: More of what has to be true: see `wfe.store.search`.
+    #: More of what has to be true: see `wfe.store.queries.typed`.
     conditions: Sequence[Condition] = ()
     #: At most so many; None: all.
     limit: int | None = None

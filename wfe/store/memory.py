@@ -23,11 +23,11 @@ from wfe.model import (
     TimelineEvent,
 )
 from wfe.store import owners
-from wfe.store.conditions import holds
 from wfe.store.contract import ExecutionSummary, Query, Reader, Settled, WaitingStep, could_go_on
-from wfe.store.filters import Plan, arranged, plan
 from wfe.store.memory_ledger import MemoryLedger
 from wfe.store.moments import expires_at, to_micros, to_micros_or_none
+from wfe.store.queries.conditions import holds
+from wfe.store.queries.filters import Plan, arranged, plan
 
 _NOT_OVER = (StepState.NOT_STARTED, StepState.INVOKING)
 

@@ -20,8 +20,9 @@ from typing import NamedTuple
 from peewee import fn
 
 from wfe.errors import SchemaTooNew, StoreUnusable
-from wfe.store import backup, private, search_schema
+from wfe.store import backup, private
 from wfe.store.connection import Connection
+from wfe.store.queries import blocks_schema
 from wfe.store.tables import SchemaVersion, WorkflowExecution
 
 #: Marks a SQLite file as ours, in its header ("wfe1").
@@ -264,7 +265,7 @@ _LEDGER = (
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "executions", _CREATE),
     Migration(2, "leases and signals", _PROCESSES),
-    Migration(3, "search", search_schema.STATEMENTS),
+    Migration(3, "search", blocks_schema.STATEMENTS),
     Migration(4, "schedules", _LEDGER),
 )
 

@@ -32,12 +32,13 @@ from wfe.model import (
     StepStatus,
     TimelineEvent,
 )
-from wfe.store import owners, rows, schedule_rows, search_blocks, selection, signals
+from wfe.store import owners, rows, schedule_rows, signals
 from wfe.store.connection import Connection
 from wfe.store.contract import ExecutionSummary, Query, WaitingStep
-from wfe.store.filters import Plan, plan
 from wfe.store.ledger import ScheduleRow, Tick
 from wfe.store.moments import from_micros, from_micros_or_none, to_micros
+from wfe.store.queries import blocks, selection
+from wfe.store.queries.filters import Plan, plan
 from wfe.store.tables import (
     FINISHED,
     UNFINISHED,
@@ -398,7 +399,7 @@ def _view(connection: Connection, asked: Plan) -> selection.View:
     return selection.View(
         now=SystemClock().now(),
         holders=signals.holding(connection) if selection.asks_who_holds(asked) else (),
-        candidates=search_blocks.candidates(connection.raw, asked.condition),
+        candidates=blocks.candidates(connection.raw, asked.condition),
     )
 
 

@@ -207,7 +207,7 @@ class ScheduleTick(Table):
 
 
 class SearchBlock(Table):
-    """The ids of up to 4096 executions: see `wfe.store.search_schema`."""
+    """The ids of up to 4096 executions: see `wfe.store.queries.blocks_schema`."""
 
     block = IntegerField(primary_key=True)
     ids = BlobField()

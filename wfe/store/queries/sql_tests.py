@@ -8,7 +8,7 @@ from typing import Any
 
 from peewee import SQL, NodeList, Value, fn
 
-from wfe.store.conditions import Operator, Pattern
+from wfe.store.queries.conditions import Operator, Pattern
 
 NOTHING = SQL("0")
 EVERYTHING = SQL("1")

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from wfe.durations import duration
 from wfe.errors import UsageError
 from wfe.model import FINAL_STATES, ExecutionState, StepState
-from wfe.store import search_times
-from wfe.store.conditions import All, Condition, Either, Operator, Test, containing
-from wfe.store.search_values import Fact, FactKind
+from wfe.store.queries import times
+from wfe.store.queries.conditions import All, Condition, Either, Operator, Test, containing
+from wfe.store.queries.facts import Fact, FactKind
 
 #: The words for an execution: what a list shows.
 STATUSES = ("running", "waiting", "sleeping", "interrupted", *sorted(FINAL_STATES))
@@ -139,14 +139,14 @@ def _moment(column: str) -> Callable[[Asked], Condition]:
 
 def _moment_of(asked: Asked) -> datetime:
     try:
-        return search_times.moment(asked.value(), asked.now)
+        return times.moment(asked.value(), asked.now)
     except ValueError as error:
         raise asked.refuse(f"{error}. Write 2h, 2026-11-30 or 2026-11-30T08:00Z.") from None
 
 
 def _spans_of(asked: Asked) -> Sequence[tuple[datetime, datetime]]:
     try:
-        return [search_times.span(value) for value in asked.values]
+        return [times.span(value) for value in asked.values]
     except ValueError as error:
         raise asked.refuse(f"{error}, such as 2026-11-30 or 2026-11-30T08:00Z.") from None
 

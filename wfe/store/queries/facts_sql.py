@@ -1,4 +1,4 @@
-"""The facts of `search_values` as SQL: what is known of an execution in other tables than its own, and
+"""The facts of `facts` as SQL: what is known of an execution in other tables than its own, and
 in the JSON of its own."""
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 from peewee import SQL, NodeList, Value
 
-from wfe.store.conditions import Operator, Pattern, json_answers
 from wfe.store.connection import Connection
-from wfe.store.search_values import Fact, FactKind
-from wfe.store.sql_tests import any_of, compared
+from wfe.store.queries.conditions import Operator, Pattern, json_answers
+from wfe.store.queries.facts import Fact, FactKind
+from wfe.store.queries.sql_tests import any_of, compared
 from wfe.store.tables import WorkflowExecution
 
 _row = WorkflowExecution

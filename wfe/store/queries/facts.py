@@ -1,6 +1,6 @@
 """Facts about an execution that are in no column of a list: its failures, its steps, its values.
 
-`search_sql` looks for the same facts in the tables. What is said of a value of JSON is said here alone;
+`facts_sql` looks for the same facts in the tables. What is said of a value of JSON is said here alone;
 SQLite asks for it.
 
 - The value at a path: each part is the key of an object, or the number, from 0, of an item of an array.

@@ -1,6 +1,6 @@
 """Conditions: tests of single facts about an execution, joined by All and Either, and what they mean.
 
-`filters` makes them from a `Query`, `search` from what a person types. The memory store evaluates them
+`filters` makes them from a `Query`, `typed` from what a person types. The memory store evaluates them
 here (`holds`); `selection` translates them into SQL. What a test means is therefore written down once:
 
 - A value None means absent. An absent field matches only None, `$ne` and `$nin`.
@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from wfe.errors import UsageError
-from wfe.store import search_values
-from wfe.store.search_values import Fact
+from wfe.store.queries import facts
+from wfe.store.queries.facts import Fact
 
 if TYPE_CHECKING:
     from wfe.model import Execution
@@ -148,23 +148,23 @@ def _fact_answers(fact: Fact, operator: Operator, asked: Any, execution: Executi
     if operator is Operator.NOT_IN:
         return not _fact_answers(fact, Operator.IN, asked, execution)
     if fact.is_json:
-        found = search_values.json_values(fact, execution)
+        found = facts.json_values(fact, execution)
         return any(json_answers(operator, asked, path, value) for value, path in found)
-    return any(answers(operator, asked, value) for value in search_values.values(fact, execution))
+    return any(answers(operator, asked, value) for value in facts.values(fact, execution))
 
 
 def json_answers(operator: Operator, asked: Any, path: tuple[str, ...], value: bytes) -> bool:
     """Whether what lies at `path` in the JSON text `value` answers a test other than NOT_IN. A number
     may be asked for as any text of it."""
-    found = search_values.at(value, path)
-    if found is search_values.ABSENT:
+    found = facts.at(value, path)
+    if found is facts.ABSENT:
         return False
     match operator:
         case Operator.IN:
-            return any(search_values.equals(found, text) for text in asked)
+            return any(facts.equals(found, text) for text in asked)
         case Operator.LIKE:
-            return answers(operator, asked, search_values.as_text(found))
-    pair = search_values.comparable(found, asked)
+            return answers(operator, asked, facts.as_text(found))
+    pair = facts.comparable(found, asked)
     return pair is not None and answers(operator, pair[1], pair[0])
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 
 from wfe.errors import UsageError
-from wfe.store.conditions import All, Condition, Either, Operator, Test, well_formed
 from wfe.store.contract import ExecutionSummary
 from wfe.store.moments import from_micros, to_micros
+from wfe.store.queries.conditions import All, Condition, Either, Operator, Test, well_formed
 
 
 def place(item: ExecutionSummary) -> str:

@@ -14,7 +14,8 @@ import msgspec
 
 from wfe.clock import utc
 from wfe.errors import UsageError
-from wfe.store.conditions import (
+from wfe.store.contract import QUERY_FIELDS, ExecutionSummary, Query
+from wfe.store.queries.conditions import (
     All,
     Condition,
     Either,
@@ -26,7 +27,6 @@ from wfe.store.conditions import (
     well_formed,
     without_case,
 )
-from wfe.store.contract import QUERY_FIELDS, ExecutionSummary, Query
 
 _MOMENTS = ("created_at", "updated_at")
 _NUMBERS = ("retention_time",)

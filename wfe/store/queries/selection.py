@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 from peewee import SQL, Case, ModelSelect, NodeList, Value, fn
 
 from wfe.model import FINAL_STATES, ExecutionState
-from wfe.store import search_sql
-from wfe.store.conditions import SEARCHED, All, Condition, Either, Operator, Test, Word
 from wfe.store.connection import Connection
-from wfe.store.filters import Plan
-from wfe.store.search_values import Fact
-from wfe.store.sql_tests import all_of, any_of, compared, like
+from wfe.store.queries import facts_sql
+from wfe.store.queries.conditions import SEARCHED, All, Condition, Either, Operator, Test, Word
+from wfe.store.queries.facts import Fact
+from wfe.store.queries.filters import Plan
+from wfe.store.queries.sql_tests import all_of, any_of, compared, like
 from wfe.store.tables import FINISHED, UNFINISHED, WorkflowExecution
 
 _row = WorkflowExecution
@@ -77,7 +77,7 @@ class View(NamedTuple):
 def prepare(connection: Connection) -> None:
     """Give SQLite the functions of ours that conditions use."""
     connection.function("casefold", 1, _casefold)
-    search_sql.prepare(connection)
+    facts_sql.prepare(connection)
 
 
 def _casefold(text: str | None) -> str | None:
@@ -218,7 +218,7 @@ def _sql(condition: Condition, view: View) -> Any:
         case Word(pattern):
             return any_of([like(_FIELDS[field], pattern) for field in SEARCHED])
         case Test(Fact() as fact, operator, asked):
-            return search_sql.answered(fact, operator, asked)
+            return facts_sql.answered(fact, operator, asked)
         case Test("status" | "shown" as field, Operator.IN, values):
             return any_of([*_in_status(str(field), values, view)])
         case Test():

@@ -15,8 +15,8 @@ from contextlib import closing
 import msgspec
 
 from wfe.model import ExecutionState
-from wfe.store.conditions import All, Operator, Pattern, Test, Word
-from wfe.store.search_schema import LINES, SHIFT
+from wfe.store.queries.blocks_schema import LINES, SHIFT
+from wfe.store.queries.conditions import All, Operator, Pattern, Test, Word
 
 #: A word that more executions than this have is common.
 _MOST = 10_000

@@ -5,7 +5,7 @@
 Each word has to be true. A bare word is looked for in the workflow, the transaction, the state and the
 run id. `field=value` compares a field: `=` and `!=` with the whole value, `~` with a part of it whatever
 its case, `>`, `<`, `>=` and `<=` with what sorts before or after it. Several values, separated by commas,
-are alternatives. What is quoted means itself: `"a=b"` is a word. (`search_words` has the quotation marks.)
+are alternatives. What is quoted means itself: `"a=b"` is a word. (`words` has the quotation marks.)
 
 A field that there is not is refused, for an empty list would be taken for an answer; so is a state that
 there is not, and an operator that a field has no use for.
@@ -18,9 +18,9 @@ from datetime import datetime
 
 from wfe.errors import UsageError
 from wfe.model import ExecutionState
-from wfe.store.conditions import Condition, Operator, Test, Word, containing, well_formed
-from wfe.store.search_fields import FIELDS, OPERATORS, STATUSES, Asked, either, near, unknown
-from wfe.store.search_words import Typed, words
+from wfe.store.queries.conditions import Condition, Operator, Test, Word, containing, well_formed
+from wfe.store.queries.fields import FIELDS, OPERATORS, STATUSES, Asked, either, near, unknown
+from wfe.store.queries.words import Typed, words
 
 #: Names that one may try, and what is meant.
 _ALSO_CALLED = {

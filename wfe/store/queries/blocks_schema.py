@@ -14,7 +14,7 @@ each row of its range.
 - The last row that leaves a range takes the block with it. Lines of other rows that are gone stay:
   what is found is looked up in any case.
 
-Blocks that are not there are put together by whoever asks (`search_blocks`), which is how a file is read
+Blocks that are not there are put together by whoever asks (`blocks`), which is how a file is read
 that cannot be written. The state of an execution changes, and is one of few: it is in no block.
 """
 
