@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from wfe.authoring.context import StepContext
     from wfe.authoring.groups import parallel
     from wfe.authoring.hooks import hook
+    from wfe.authoring.on_finish import OnFinish
     from wfe.authoring.registry import Registry
     from wfe.authoring.resources import resource
     from wfe.authoring.responses import (
@@ -93,6 +94,7 @@ _HOMES = {
     "wfe.authoring.context": ("StepContext",),
     "wfe.authoring.groups": ("parallel",),
     "wfe.authoring.hooks": ("hook",),
+    "wfe.authoring.on_finish": ("OnFinish",),
     "wfe.authoring.registry": ("Registry",),
     "wfe.authoring.resources": ("resource",),
     "wfe.authoring.responses": (
@@ -196,6 +198,7 @@ __all__ = [
     "NonSerializableValue",
     "NotAllowed",
     "NotFound",
+    "OnFinish",
     "PermanentStepFailure",
     "Recording",
     "ReferenceMisuse",

@@ -16,10 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from wfe import endings
 from wfe.durations import duration
 from wfe.errors import UsageError
 
 DAY = 86_400.0
+
+#: Of `on_finish`: nobody is told of an end, whatever a workflow says.
+OFF = "off"
 
 
 # --- what a setting may be -----------------------------------------------------------------------
@@ -56,6 +60,21 @@ def _duration(value: Any, base: Path) -> float:
     return duration(value)
 
 
+def _on_finish(value: Any, base: Path) -> str | tuple[str, ...]:
+    return OFF if value == OFF or value is False else endings.target(value)
+
+
+def _endings(value: Any, base: Path) -> tuple[str, ...]:
+    return endings.chosen(value)
+
+
+def _above_nothing(value: Any, base: Path) -> float:
+    seconds = duration(value)
+    if seconds <= 0:
+        raise ValueError(f"{value!r} is no time at all")
+    return seconds
+
+
 def _one_of(*words: str) -> Callable[[Any, Path], str]:
     def parse(value: Any, base: Path) -> str:
         if value not in words:
@@ -75,6 +94,9 @@ SETTINGS: Mapping[str, Callable[[Any, Path], Any]] = {
     "busy_timeout": _duration,
     "grace": _duration,
     "accept_timeout": _duration,
+    "on_finish": _on_finish,
+    "on_finish_for": _endings,
+    "on_finish_timeout": _above_nothing,
 }
 
 
@@ -146,6 +168,23 @@ class Config:
         """Seconds that another process may take to accept a command for what it has in hand."""
         return float(self.values["accept_timeout"].value)
 
+    @property
+    def on_finish(self) -> str | tuple[str, ...] | None:
+        """Who is told of ends: the words of a command, `workflow:ID`, or `off`. None: nobody, but for
+        what a workflow says."""
+        value: str | tuple[str, ...] | None = self.values["on_finish"].value
+        return value
+
+    @property
+    def on_finish_for(self) -> tuple[str, ...]:
+        """The endings that are told: see `wfe.endings`."""
+        return tuple(self.values["on_finish_for"].value)
+
+    @property
+    def on_finish_timeout(self) -> float:
+        """How long the command may take, in seconds."""
+        return float(self.values["on_finish_timeout"].value)
+
 
 def load(
     flags: Mapping[str, Any] | None = None,
@@ -189,6 +228,9 @@ def _defaults(root: Path) -> dict[str, Value]:
         "busy_timeout": 5.0,
         "grace": 10.0,
         "accept_timeout": 30.0,
+        "on_finish": None,
+        "on_finish_for": ("reverted", "failed", "timed_out"),
+        "on_finish_timeout": 60.0,
     }
     return {key: Value(value, "default") for key, value in defaults.items()}
 

@@ -10,11 +10,11 @@ import importlib
 import os
 import sysconfig
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from wfe.authoring.registry import Registry
 from wfe.authoring.resources import Resource
@@ -31,16 +31,29 @@ from wfe.glance import python_files
 from wfe.importing import Folder, Module, append_to_path, forget_plain_names
 
 
+class Part(NamedTuple):
+    """What one module has defined."""
+
+    module: ModuleType
+    workflows: Sequence[Workflow[Any, Any]]
+    resources: Sequence[Resource]
+
+
 class Catalog:
     """The workflows that were found, and what kept others from being found."""
 
-    def __init__(self) -> None:
+    def __init__(self, former: Catalog | None = None) -> None:
+        """`former`: what was found before, for modules that are loaded still, or fail by now."""
         self.registry = Registry()
         #: Modules that did not load.
         self.failures: list[ModuleFailed] = []
         #: Ids that two places define differently.
         self.conflicts: dict[str, DuplicateWorkflow] = {}
         self._attributes: dict[str, Workflow[Any, Any]] = {}
+        #: By file, or by dotted name.
+        self._parts: dict[str, Part] = {}
+        self._former: Mapping[str, Part] = {} if former is None else former._parts
+        self._registered: list[Workflow[Any, Any]] = []
 
     def find(self, name: str) -> Workflow[Any, Any]:
         """The workflow of this id, or else the one a module keeps under this variable.
@@ -73,24 +86,55 @@ class Catalog:
             hint=first.hint or "See every module that does not load: wfe workflows list",
         )
 
-    def _load(self, module: Module, registered: Registry) -> ModuleType:
+    def _load(self, name: str, module: Module, registered: Registry) -> ModuleType:
         loaded = module.load()
-        self._take_module(loaded, registered)
+        known = self._former.get(name)
+        if known is None or known.module is not loaded:
+            known = self._part(loaded, registered)
+        self._parts[name] = known
+        self._take_part(known)
         return loaded
 
-    def _take_module(self, module: ModuleType, registered: Registry) -> None:
-        """What the module registered while it loaded; or, where it had been loaded before, what it
-        holds."""
-        for found in (*map(registered.get, registered.ids()), *vars(module).values()):
-            if isinstance(found, Workflow):
-                self._take(found)
-        for name in registered.resource_names():
-            self.registry.add_resource(registered.resource(name))
-        for variable, value in vars(module).items():
+    def _part(self, module: ModuleType, registered: Registry) -> Part:
+        """What the module registered while it loaded; or, where another one had loaded it before, what
+        it holds, and what was registered from its file."""
+        self._registered += map(registered.get, registered.ids())
+        held = vars(module).values()
+        from_file = (one for one in self._registered if one.source[0] == module.__file__)
+        return Part(
+            module,
+            workflows=(
+                *map(registered.get, registered.ids()),
+                *(found for found in held if isinstance(found, Workflow)),
+                *from_file,
+            ),
+            resources=(
+                *map(registered.resource, registered.resource_names()),
+                *(found for found in held if isinstance(found, Resource)),
+            ),
+        )
+
+    def _take_part(self, part: Part) -> None:
+        for workflow in part.workflows:
+            self._take(workflow)
+        for resource in part.resources:
+            self.registry.add_resource(resource)
+        for variable, value in vars(part.module).items():
             if isinstance(value, Workflow):
                 self._attributes[variable] = value
-            elif isinstance(value, Resource):
-                self.registry.add_resource(value)
+
+    def keep_former(self) -> None:
+        """Of modules that fail by now, keep what they had defined before, unless another one defines
+        it by now."""
+        failed = [failure.source for failure in self.failures]
+        for name, part in self._former.items():
+            if name in self._parts or not any(_is_at(name, source) for source in failed):
+                continue
+            self._parts[name] = part
+            known = {*self.registry.ids(), *self.conflicts, *self.registry.resource_names()}
+            kept_workflows = [one for one in part.workflows if one.id not in known]
+            kept_resources = [one for one in part.resources if one.name not in known]
+            self._take_part(part._replace(workflows=kept_workflows, resources=kept_resources))
 
     def _take(self, workflow: Workflow[Any, Any]) -> None:
         try:
@@ -99,10 +143,11 @@ class Catalog:
             self.conflicts[workflow.id] = conflict
 
 
-def load(sources: Sequence[str], *, root: Path) -> Catalog:
+def load(sources: Sequence[str], *, root: Path, former: Catalog | None = None) -> Catalog:
     """The workflows of `sources`: files, folders (every `.py` in them, recursively, but for names
-    that begin with `_` or `test_`) and dotted modules, which are looked for in `root`, too."""
-    catalog = Catalog()
+    that begin with `_` or `test_`) and dotted modules, which are looked for in `root`, too. `former`:
+    what was found before, see `Catalog`."""
+    catalog = Catalog(former)
     importlib.invalidate_caches()
     for source in sources:
         forget_plain_names()
@@ -164,7 +209,7 @@ def _load_source(catalog: Catalog, source: str, root: Path) -> None:
     for name, module in modules or ():
         registered = Registry()
         with registered.scope():
-            loaded = _guarded(catalog, name, partial(catalog._load, module, registered))
+            loaded = _guarded(catalog, name, partial(catalog._load, name, module, registered))
         if loaded is None and module.file is None:
             return  # the package around the others: they would all fail the same
 
@@ -226,6 +271,11 @@ def _failure(source: str, error: BaseException) -> ModuleFailed:
     begin = f"{shown(place[0])}:{place[1]}" if place else f"{shown(source)} did not load"
     report = "".join([*traceback.format_list(frames), *details]).rstrip()
     return ModuleFailed(source, f"{begin}: {what}", report=report, hint=hint, place=place)
+
+
+def _is_at(name: str, source: str) -> bool:
+    """Is this the module, or one in the folder?"""
+    return name == source or name.startswith(source + os.sep)
 
 
 def _is_users(file: str) -> bool:

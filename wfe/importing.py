@@ -11,12 +11,18 @@ folder gets a package name of its own.
 from __future__ import annotations
 
 import importlib
+import linecache
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import (
+    cache_from_source,
+    find_spec,
+    module_from_spec,
+    spec_from_file_location,
+)
 from itertools import count
 from pathlib import Path
 from types import ModuleType
@@ -193,6 +199,54 @@ def forget_plain_names() -> None:
     for name in aliases:
         sys.modules.pop(name, None)
     aliases.clear()
+
+
+def loaded_below(folders: Collection[str]) -> dict[str, ModuleType]:
+    """The loaded modules whose files are below these folders, by their file; nothing installed."""
+    places = tuple(os.path.join(folder, "") for folder in folders)  # noqa: PTH118 prefixes are texts
+    found = {_file_of(module): module for module in tuple(sys.modules.values())}
+    return {file: found[file] for file in found if file.startswith(places) and _is_apart(file)}
+
+
+def _file_of(module: ModuleType) -> str:
+    return os.path.realpath(getattr(module, "__file__", None) or os.devnull)
+
+
+def _is_apart(file: str) -> bool:
+    ours = os.path.dirname(os.path.realpath(__file__)) + os.sep  # noqa: PTH120 prefixes are texts
+    return "site-packages" not in file and not file.startswith(ours)
+
+
+def forget(files: Collection[str]) -> dict[str, ModuleType]:
+    """Have these files imported anew when they are asked for next, from their source; what they were
+    until now, by name."""
+    own = set(filter(_is_apart, files))
+    gone = {name: module for name, module in tuple(sys.modules.items()) if _file_of(module) in own}
+    for name, module in gone.items():
+        del sys.modules[name]
+        package, variable = _where(name)
+        if vars(package).get(variable) is module:
+            delattr(package, variable)  # `from . import name` takes what it finds there
+    for file in own:
+        # What is cached counts as fresh where the source was changed within a second of it.
+        Path(cache_from_source(file)).unlink(missing_ok=True)
+        linecache.checkcache(file)
+    return gone
+
+
+def restore(forgotten: Mapping[str, ModuleType]) -> None:
+    """Have those that were not imported anew be what they were."""
+    for name, module in forgotten.items():
+        if sys.modules.setdefault(name, module) is module:
+            package, variable = _where(name)
+            vars(package).setdefault(variable, module)
+
+
+def _where(name: str) -> tuple[ModuleType, str]:
+    """The package of a module, and what the module is called there; an empty one where there is
+    none."""
+    package, _, variable = name.rpartition(".")
+    return sys.modules.get(package) or ModuleType(package), variable
 
 
 def append_to_path(path: Path) -> None:

@@ -458,7 +458,7 @@ class Head(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     #: Handlers at work, and steps that wait for an answer.
     running: int = 0
     awaiting: int = 0
-    #: How many entries its timeline has.
+    #: How many entries its timeline has, notices not counted.
     entries: int = 0
     #: Steps that are held back until somebody takes the execution up, and steps that wait for a
     #: `retry_step`. Counted when nothing runs.
@@ -492,6 +492,8 @@ class Changes(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     events: tuple[TimelineEvent, ...] = ()
     #: The workflow's result, in the commit that makes it `done`.
     result: Json | None = None
+    #: It ends the execution, and somebody is to be told: see `wfe.store.notices`.
+    owes_notice: bool = False
 
 
 class EventKind(StrEnum):
@@ -510,6 +512,7 @@ class EventKind(StrEnum):
     COMPENSATE_STEP_SUCCESS = "compensate_step_success"
     COMPENSATE_STEP_FAILURE = "compensate_step_failure"
     PROGRESS = "progress"  #: told to those who watch, never kept
+    NOTICE = "notice"  #: kept, never told: it happens when the execution is over
 
 
 class TimelineEvent(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -521,7 +524,8 @@ class TimelineEvent(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     action: Action | None = None
     attempt: int | None = None
     error: ErrorRecord | None = None
-    #: The state an execution finished in, or the scope of a timeout (`step` or `workflow`).
+    #: The state an execution finished in, the scope of a timeout (`step` or `workflow`), or who was
+    #: told of the end.
     detail: str | None = None
 
 
@@ -549,6 +553,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     #: `progress`: a fraction from 0 to 1 (None: unknown) and a text.
     fraction: float | None = None
     message: str | None = None
+    #: Of an execution that is a step of another one: that step, and the run that it belongs to.
+    parent_step_idempotency_key: str | None = None
+    parent_run_id: str | None = None
 
 
 class Acknowledgement(msgspec.Struct, frozen=True, gc=False, kw_only=True):

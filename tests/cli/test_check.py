@@ -208,6 +208,45 @@ def test_a_module_that_does_not_load_and_a_name_given_twice_are_errors(project: 
     assert "No module named 'nowhere'" in ended.out
 
 
+TELLING = """
+@step
+def tell(): ...
+
+@workflow("notify", on_finish={target!r})
+def notify():
+    tell()
+
+@workflow("bad", on_finish="workflow:notify")
+def bad():
+    tell()
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        ("workflow:notfy", "on_finish of 'notify' names 'notfy', which no module here defines."),
+        ("workflow:bad", "on_finish of 'bad' leads back to it: bad → notify → bad."),
+        ("workflow:notify", "on_finish of 'notify' leads back to it: notify → notify."),
+    ],
+)
+def test_whoever_is_told_of_an_end_has_to_be_there(
+    project: Project, target: str, sentence: str
+) -> None:
+    write(project, TELLING.format(target=target))
+    ended = project.wfe("workflows", "check")
+    assert ended.code == 2
+    assert sentence in ended.out
+    assert all(": error on-finish: " in line for line in ended.lines)
+    assert project.wfe("workflows", "check", "notify").code == 2
+
+
+def test_a_command_that_is_told_is_no_workflow(project: Project) -> None:
+    write(project, TELLING.format(target="mail ops"))
+    ended = project.wfe("workflows", "check", "--strict")
+    assert (ended.code, ended.out) == (0, "")
+
+
 def test_one_workflow_is_looked_at_alone_whatever_is_wrong_with_others(project: Project) -> None:
     project.write("workflows/good.py", GOOD)
     project.write("workflows/broken.py", "import nowhere")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import lzma
 import os
 import shlex
@@ -101,6 +102,7 @@ def test_what_is_well_ends_with_0(asking: Project) -> None:
         names
     )
     assert {"definitions", "schedules", "clock", "time zone", "software"} <= set(names)
+    assert {"on_finish", "notices", "readings"} <= set(names)
     assert asking.wfe("doctor", "-o", "json").document["ok"] is True
 
 
@@ -250,3 +252,77 @@ def test_on_a_terminal_each_finding_has_its_command_below(asking: Project) -> No
     assert ended.code == 1
     assert f"Mend it with: chmod 600 {asking.db}" in ended.out
     assert "finding" in ended.err
+
+
+# --- who is told of ends -------------------------------------------------------------------------
+
+FALLS = """
+from wfe import PermanentStepFailure, step, workflow
+
+@step
+def fall() -> None:
+    raise PermanentStepFailure("down")
+
+@workflow("falls")
+def falls():
+    fall()
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ('on_finish = "no-such-program ops"', "runs 'no-such-program'"),
+        ('on_finish = "./tell.sh"', "runs './tell.sh'"),
+        ('on_finish = "workflow:notify"', "names the workflow 'notify'"),
+    ],
+)
+def test_who_is_told_of_ends_has_to_be_there(project: Project, line: str, what: str) -> None:
+    project.write("workflows/falls.py", FALLS)
+    project.write("wfe.toml", line)
+    finding = found(project, "on_finish")
+    assert what in finding["message"]
+    assert "wfe.toml" in finding["message"]
+
+
+def test_a_notice_that_nobody_sends_is_sent_by_the_command_it_names(project: Project) -> None:
+    project.write("workflows/falls.py", FALLS)
+    assert project.wfe("run", "falls", "--tx", "t1").code == 10
+    (execution,) = project.wfe("executions", "list", "-o", "json").document
+    (row,) = read(project, "SELECT id, version FROM workflow_execution")
+    write(project, "INSERT INTO execution_notice VALUES (?, ?, 0, NULL)", *row)
+    finding = found(project, "notices")
+    assert finding["key"] == execution["key"]
+    assert "nothing here says who is to be" in finding["message"]
+    project.write("wfe.toml", 'on_finish = "touch told"')
+    mend(project, found(project, "notices"))
+    assert (project.root / "told").exists()
+    assert project.execute("doctor").code == 0
+
+
+# --- how expressions are read --------------------------------------------------------------------
+
+
+def test_a_schedule_that_fires_otherwise_than_before_is_found(asking: Project) -> None:
+    day = 86_400_000_000
+    fires = [[n * day + 1, "6.0.0"] for n in range(1, 4)]
+    values = ("0 0 * * * in UTC", '{"cron": "0 0 * * *"}', json.dumps(fires))
+    columns = "name, workflow_id, origin, timing, definition, anchor, accounted_until, fired, fires"
+    write(
+        asking,
+        f"INSERT INTO schedule ({columns}) VALUES ('asks', 'asks', 'command', ?, ?, 0, 0, 0, ?)",
+        *values,
+    )
+    finding = found(asking, "readings")
+    assert "The schedule asks fired at 1970-01-02T00:00:00" in finding["message"]
+    assert "by croniter 6.0.0, and would not by croniter" in finding["message"]
+    assert finding["mend"] == "wfe schedules preview '0 0 * * *'"
+    assert asking.execute(*shlex.split(finding["mend"])[1:]).code == 0
+
+
+def read(project: Project, question: str) -> list[Any]:
+    connection = sqlite3.connect(project.db)
+    try:
+        return connection.execute(question).fetchall()
+    finally:
+        connection.close()

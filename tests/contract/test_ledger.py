@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tests.contract.support import NOW, SECOND, on_loop
 from wfe.store import owners
 from wfe.store.contract import CheckpointStore
-from wfe.store.ledger import Claim, Registration, ScheduleRow, Settlement, Tick
+from wfe.store.ledger import Claim, Fire, Registration, ScheduleRow, Settlement, Tick
 
 MINUTE = timedelta(minutes=1)
 NIGHTLY = Registration(
@@ -126,6 +126,19 @@ async def test_the_holder_is_who_came_first_as_long_as_it_lives(
     await die(store, owner)
     assert store.ledger.schedules()[0].holder is None
     assert (await serve(store, other)).holder == other
+
+
+@on_loop
+async def test_what_is_claimed_is_owed_until_it_is_settled(
+    store: CheckpointStore, owner: str
+) -> None:
+    await serve(store, owner)
+    assert store.ledger.owed() == store.reader.ledger.owed() == 0
+    claims = [claim(NOW + MINUTE, owner), claim(NOW + 2 * MINUTE, None)]
+    await store.ledger.claim(claims, now=NOW)
+    assert store.ledger.owed() == store.reader.ledger.owed() == 2
+    await fire(store, NOW + 3 * MINUTE, owner)
+    assert store.reader.ledger.owed() == 2
 
 
 @on_loop
@@ -302,3 +315,69 @@ async def test_a_sweep_leaves_what_goes_on_and_counts_on(
     assert await store.ledger.sweep(NOW + 10 * MINUTE) == 1
     assert len(store.ledger.ticks("nightly")) == 2
     assert store.ledger.schedules()[0].fired == 3
+
+
+# --- fires ---------------------------------------------------------------------------------------
+
+
+def fires(*minutes: int, by: str = "6.0.0") -> tuple[Fire, ...]:
+    return tuple(Fire(NOW + minute * MINUTE, by) for minute in minutes)
+
+
+async def account(store: CheckpointStore, *minutes: int, **fields: Any) -> None:
+    """Claim ticks as they are passed over."""
+    claims = [
+        claim(NOW + minute * MINUTE, None, **{"state": "skipped", "reason": "missed", **fields})
+        for minute in minutes
+    ]
+    await store.ledger.claim(claims, now=NOW)
+
+
+@on_loop
+async def test_a_new_schedule_begins_with_the_fires_that_it_is_given(
+    store: CheckpointStore, owner: str
+) -> None:
+    row = await serve(store, owner, fires=fires(-3, -2, -1))
+    assert row.fires == fires(-3, -2, -1)
+    assert list(await store.ledger.known()) == list(store.reader.ledger.schedules()) == [row]
+
+
+@on_loop
+async def test_the_last_five_fires_are_kept_with_the_version_that_computed_them(
+    store: CheckpointStore, owner: str
+) -> None:
+    await serve(store, owner, fires=fires(-3, -2, -1))
+    await account(store, 1, 2, reckoned_by="7.0.0")
+    await account(store, 3, reckoned_by="7.1.0")
+    (row,) = await store.ledger.known()
+    assert row.fires == (
+        *fires(-2, -1),
+        *fires(1, 2, by="7.0.0"),
+        *fires(3, by="7.1.0"),
+    )
+
+
+@on_loop
+async def test_a_fire_is_kept_once_and_what_is_no_fire_is_not(
+    store: CheckpointStore, owner: str
+) -> None:
+    await serve(store, owner)
+    await account(store, 1, 2, reckoned_by="6.0.0")
+    await account(store, 1, reckoned_by="7.0.0")
+    await account(store, 3, reckoned_by=None)
+    await account(store, 4, reckoned_by="6.0.0", kind="backfill")
+    await account(store, 5, reckoned_by="6.0.0", timing="@daily")
+    (row,) = await store.ledger.known()
+    assert row.fires == fires(1, 2)
+
+
+@on_loop
+async def test_registering_it_again_keeps_the_fires_of_the_same_definition_alone(
+    store: CheckpointStore, owner: str
+) -> None:
+    await serve(store, owner, fires=fires(-1))
+    assert (await register(store, owner, NOW)).fires == fires(-1)
+    assert (await register(store, owner, NOW, fires=fires(-9))).fires == fires(-1)
+    other = await register(store, owner, NOW, definition=b"{}", fires=fires(-9))
+    assert other.fires == fires(-9)
+    assert (await register(store, owner, NOW)).fires == ()

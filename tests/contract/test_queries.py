@@ -66,6 +66,17 @@ def found(reader: Reader, query: Query) -> str:
     return "".join(summary.transaction_id[0] for summary in reader.list(query))
 
 
+def test_executions_are_counted_by_workflow_and_state(reader: Reader) -> None:
+    assert reader.tally() == {
+        ("order", DONE): 1,
+        ("order", FAILED): 1,
+        ("order", INVOKING): 1,
+        ("order", ExecutionState.NOT_STARTED): 1,
+        ("Import Straße", INVOKING): 1,
+        ("import", INVOKING): 1,
+    }
+
+
 LATER = NOW + 3 * SECOND
 
 

@@ -20,12 +20,14 @@ import pytest
 
 from tests.store.databases.make import HOST, description, registry
 from tests.store.support import mode
-from wfe import CommandResult, Engine, Recording
+from wfe import CommandResult, Engine, Recording, Scheduler
+from wfe.scheduling.plan import known_plan
 from wfe.store.backup import damage
 from wfe.store.checkup import check_up
 from wfe.store.contract import Query
 from wfe.store.database import open_for_reading, open_reader, upgrade
 from wfe.store.facts import facts
+from wfe.store.ledger import Tick
 from wfe.store.migrations import MIGRATIONS, schema_version
 from wfe.store.sqlite import SQLiteStore
 
@@ -166,6 +168,36 @@ def test_what_was_interrupted_goes_on_at_the_step_in_flight(old: Path) -> None:
 def test_what_sleeps_wakes_when_its_time_has_come(old: Path) -> None:
     carry_on(old, lambda engine: engine.resume("nap", "sleeping", until="finished"))
     assert now(old, "nap:sleeping")["result"] == '"rested"'
+
+
+def test_its_schedules_are_served_on(old: Path) -> None:
+    if facts(old).schema < 4:
+        return  # there were none
+    upgrade(old)
+    with open_reader(old) as reader:
+        (row,) = reader.ledger.schedules()
+        states = [tick.reason or tick.state for tick in reader.ledger.ticks("nightly")]
+    assert (row.fired, row.fires, row.holder) == (2, (), None)
+    assert states == ["due", "missed", "fired"]
+
+    async def main() -> None:
+        is_begun = asyncio.Event()
+
+        def on_tick(tick: Tick) -> None:
+            if tick.scheduled_for == row.accounted_until and tick.state == "fired":
+                is_begun.set()
+
+        engine = Engine(
+            store=SQLiteStore(old, synchronous="normal"), clock=Later(), registry=registry
+        )
+        async with engine, Scheduler(engine, own=False, on_tick=on_tick) as scheduler:
+            await scheduler.add(known_plan(row))
+            await asyncio.wait_for(is_begun.wait(), 20)
+
+    asyncio.run(main())
+    with open_reader(old) as reader:
+        (now,) = reader.ledger.schedules()
+    assert len(now.fires) == 5
 
 
 def test_what_is_kept_answers_again_or_runs_again(old: Path) -> None:

@@ -12,7 +12,7 @@ Acknowledgement Action CommandResult DefinitionChanged DefinitionError Duplicate
 DuplicateWorkflow Engine ErrorRecord Event EventKind Execution ExecutionCancelled ExecutionError
 ExecutionKey ExecutionState IdempotencyConflict InputMismatch InvalidInput InvalidName InvalidOption
 InvalidSchedule InvalidTransactionId MalformedKey NonSerializableValue NotAllowed NotFound
-PermanentStepFailure Recording ReferenceMisuse Refused Registry Schedule Scheduler SchemaTooNew Step
+OnFinish PermanentStepFailure Recording ReferenceMisuse Refused Registry Schedule Scheduler SchemaTooNew Step
 StepContext StepFailed StepKey StepNotFound StepNotWaiting StepResponse StepState StepStatus
 StoreBusy StoreError StoreUnusable TransactionExists TransactionFinished TransactionNotFound
 TransactionStepTimeoutError TransactionTimeoutError UsageError WfeError Workflow WorkflowNotFound
@@ -60,4 +60,10 @@ def test_authoring_does_not_load_what_only_running_needs() -> None:
     heavy = {"asyncio", "logging", "peewee", "pydantic", "rich", "typer", "croniter", "ulid"}
     assert not heavy & set(printed)
     loaded = {name for name in printed if name.startswith("wfe.")}
-    assert {name.split(".")[1] for name in loaded} == {"authoring", "errors", "model", "plain"}
+    assert {name.split(".")[1] for name in loaded} == {
+        "authoring",
+        "endings",
+        "errors",
+        "model",
+        "plain",
+    }

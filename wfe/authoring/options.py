@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypedDict
 import msgspec
 
 from wfe.authoring.near import near
+from wfe.authoring.on_finish import Given, OnFinish, Told, on_finish
 from wfe.authoring.places import refuse
 from wfe.authoring.schedules import Schedule, refuse_what_never_fires
 from wfe.errors import InvalidName, InvalidOption
@@ -51,14 +52,24 @@ class NamedStepConfig(StepConfig, total=False):
 
 class WorkflowConfig(TypedDict, total=False):
     """Options of a workflow; what each means is told at `wfe.model.WorkflowOptions`, but for
-    `schedule`: a cron expression, or a Schedule."""
+    `schedule`: a cron expression, or a Schedule; and `on_finish`: who is told of its ends, as for
+    OnFinish; False: nobody; None: whoever is told of others."""
 
     timeout: float | None
     retention_time: float | None
     idempotent: bool
     store: bool
     schedule: str | Schedule | None
+    on_finish: Given
     description: str
+
+
+class Written(NamedTuple):
+    """The options of a workflow as they were written, by what they are for."""
+
+    options: WorkflowOptions
+    schedule: Schedule | None
+    on_finish: Told
 
 
 def step_options(given: Mapping[str, Any], *, base: StepOptions = DEFAULTS) -> StepOptions:
@@ -70,8 +81,8 @@ def step_options(given: Mapping[str, Any], *, base: StepOptions = DEFAULTS) -> S
     return msgspec.structs.replace(base, **_checked(given, _STEP, "step"))
 
 
-def workflow_options(given: Mapping[str, Any]) -> tuple[WorkflowOptions, Schedule | None]:
-    """The options of a workflow, and when it is to run by itself.
+def workflow_options(given: Mapping[str, Any]) -> Written:
+    """The options of a workflow, when it is to run by itself, and who is told of its ends.
 
     Raises:
         InvalidOption: an unknown name, or a value of the wrong type or out of range.
@@ -80,7 +91,8 @@ def workflow_options(given: Mapping[str, Any]) -> tuple[WorkflowOptions, Schedul
     schedule = checked.pop("schedule", None)
     if schedule is not None:
         refuse_what_never_fires(schedule)
-    return WorkflowOptions(**checked), schedule
+    told = checked.pop("on_finish", None)
+    return Written(WorkflowOptions(**checked), schedule, told)
 
 
 def checked_name(name: object, *, what: str) -> str:
@@ -158,12 +170,13 @@ _WORKFLOW: Mapping[str, _Rule] = {
     "schedule": _Rule(
         'a cron expression such as "0 3 * * *", or a Schedule', Schedule, optional=True
     ),
+    "on_finish": _Rule("a command, a workflow, an OnFinish or False", OnFinish),
     "description": _Rule("a text", str),
 }
 
 
 def _checked(given: Mapping[str, Any], allowed: Mapping[str, _Rule], what: str) -> dict[str, Any]:
-    checked = {}
+    checked: dict[str, Any] = {}
     for name, value in given.items():
         if name not in allowed:
             raise refuse(
@@ -173,6 +186,9 @@ def _checked(given: Mapping[str, Any], allowed: Mapping[str, _Rule], what: str) 
             )
         if name == "skip_on_permanent_failure" and isinstance(value, str):
             checked[name] = value
+            continue
+        if name == "on_finish":
+            checked[name] = on_finish(value)
             continue
         if name == "schedule" and isinstance(value, str):
             value = Schedule(cron=value)

@@ -107,6 +107,11 @@ class Registry:
         """All names of resources, sorted."""
         return sorted(self._resources)
 
+    def become(self, other: Registry) -> None:
+        """Hold what another one holds, and nothing else."""
+        self._workflows = dict(other._workflows)
+        self._resources = dict(other._resources)
+
     @contextmanager
     def scope(self) -> Iterator[Registry]:
         """Make this registry the current one."""

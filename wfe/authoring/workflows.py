@@ -12,7 +12,8 @@ from wfe.authoring.hooks import Hooks
 from wfe.authoring.inputs import Slot, template
 from wfe.authoring.nesting import NestedStep
 from wfe.authoring.nodes import Guard, Node
-from wfe.authoring.options import WorkflowConfig, checked_name, workflow_options
+from wfe.authoring.on_finish import Told
+from wfe.authoring.options import WorkflowConfig, Written, checked_name, workflow_options
 from wfe.authoring.people import refuse_strays
 from wfe.authoring.places import place_of, refuse
 from wfe.authoring.references import InputSource, Reference, Template, Values
@@ -107,13 +108,16 @@ class Workflow(Generic[I, R_co]):
         body: Callable[..., Any],
         workflow_id: str,
         options: WorkflowOptions,
-        schedule: Schedule | None,
+        schedule: Schedule | None = None,
+        on_finish: Told = None,
     ) -> None:
         """Compose the body. See `workflow`."""
         self.id = workflow_id
         self.options = options
         #: When it is to run by itself; None: only when somebody runs it.
         self.schedule = schedule
+        #: Who is told of its ends; None: whoever is told of others. False: nobody.
+        self.on_finish = on_finish
         place = place_of(body)
         #: File and line of the body.
         self.source: tuple[str, int] = (place.file, place.line)
@@ -268,17 +272,16 @@ def workflow(name_or_body: Any, /, **options: Any) -> Any:
     if isinstance(name_or_body, str):
         checked = workflow_options(options)
         checked_name(name_or_body, what="workflow")
-        return lambda body: _make(body, name_or_body, *checked)
+        return lambda body: _make(body, name_or_body, checked)
     check_function(name_or_body, what="A body", instead='Write @workflow("name") above a function.')
     name = checked_name(getattr(name_or_body, "__name__", ""), what="workflow")
-    return _make(name_or_body, name, *workflow_options(options))
+    return _make(name_or_body, name, workflow_options(options))
 
 
 def _make(
     body: Callable[..., Any],
     workflow_id: str,
-    options: WorkflowOptions,
-    schedule: Schedule | None,
+    written: Written,
 ) -> Workflow[Any, Any]:
     check_function(body, what="A body", instead="Write @workflow above a function.")
     outer = current()
@@ -295,7 +298,7 @@ def _make(
             hint="Write `def`, and leave out every `await`: steps may be async, calling them is not.",
             place=place_of(body),
         )
-    made: Workflow[Any, Any] = Workflow(body, workflow_id, options, schedule)
+    made: Workflow[Any, Any] = Workflow(body, workflow_id, *written)
     registry.current().add(made)
     return made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from wfe.config import Value
 app = alone()
 
 #: Settings that are numbers of seconds.
-_DURATIONS = ("retention", "busy_timeout", "grace", "accept_timeout")
+_DURATIONS = ("retention", "busy_timeout", "grace", "accept_timeout", "on_finish_timeout")
 
 
 @command(app, "config", formats=("table", "json"))
@@ -73,4 +74,6 @@ def _draw(session: Session) -> None:
 def _shown(key: str, value: Any) -> str:
     if key in _DURATIONS:
         return text.elapsed(value)
-    return " ".join(value) or "-" if isinstance(value, tuple) else str(value)
+    if key == "on_finish" and isinstance(value, tuple):
+        return shlex.join(value)
+    return " ".join(value) or "-" if isinstance(value, tuple) else str(value or "-")

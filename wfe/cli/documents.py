@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from wfe.cli import text, tree
+from wfe.endings import error_document
 from wfe.model import (
     Action,
-    ErrorRecord,
     Execution,
     ExecutionKey,
     Json,
@@ -23,6 +23,9 @@ from wfe.store.contract import ExecutionSummary, shown_status
 
 if TYPE_CHECKING:
     from wfe.authoring.workflows import Workflow
+
+#: One failure.
+error = error_document
 
 
 def summary(item: ExecutionSummary) -> dict[str, Any]:
@@ -104,21 +107,6 @@ def execution(item: Execution) -> dict[str, Any]:
             "errors": [error(record) for record in head.errors],
         },
     }
-
-
-def error(record: ErrorRecord) -> dict[str, Any]:
-    """One failure. `attempts` is there where the step failed for good, `origin` where the failure
-    is a child's."""
-    document: dict[str, Any] = {
-        "action": record.action,
-        "handler_type": str(record.handler_type),
-        "error": {"name": record.name, "message": record.message, "stack": record.stack},
-    }
-    if record.attempts is not None:
-        document["attempts"] = record.attempts
-    if record.origin is not None:
-        document["origin"] = record.origin
-    return document
 
 
 #: An entry of a timeline, as `entry` gives it.

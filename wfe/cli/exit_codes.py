@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from wfe.endings import CODES, ending_of
+
 if TYPE_CHECKING:
     from wfe.model import Execution
 
@@ -45,27 +47,11 @@ MEANINGS = {
     ExitCode.TERMINATED: "terminated (TERM)",
 }
 
-_TIMEOUTS = ("TransactionTimeoutError", "TransactionStepTimeoutError")
-
 
 def of_run(execution: Execution) -> ExitCode:
-    """What a command that started or resumed `execution` ends with, where it stands now.
-
-    A failed undo outweighs what caused it; a cancel outweighs a timeout, that an ordinary failure.
-    """
-    head, errors = execution.head, execution.errors()
-    match str(head.state):
-        case "done":
-            return ExitCode.ERROR if any(e.action is None for e in errors) else ExitCode.OK
-        case "failed":
-            return ExitCode.FAILED
-        case "reverted" if head.cancelled_at is not None:
-            return ExitCode.CANCELLED
-        case "reverted":
-            late = head.timed_out or (bool(errors) and errors[0].name in _TIMEOUTS)
-            return ExitCode.TIMED_OUT if late else ExitCode.REVERTED
-        case _:
-            return ExitCode.WAITING
+    """What a command that started or resumed `execution` ends with, where it stands now."""
+    ending = ending_of(execution.head)
+    return ExitCode.WAITING if ending is None else ExitCode(CODES[ending])
 
 
 def of_answer(execution: Execution) -> ExitCode:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import gc
 import logging
 import os
@@ -17,22 +16,25 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from types import FrameType
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
+from wfe.authoring.on_finish import OnFinish
 from wfe.authoring.registry import Registry
 from wfe.cli import report
+from wfe.cli.afterwards import Afterwards
 from wfe.cli.capture import stdout_kept
 from wfe.cli.live import Watcher
 from wfe.cli.session import Session
-from wfe.clock import SystemClock
+from wfe.config import OFF, Config
 from wfe.discover import Catalog
 from wfe.errors import EngineClosed, WfeError
 from wfe.model import CommandResult, Event, ExecutionKey, Recording, StepKey
 from wfe.runtime.engine import Engine
 from wfe.store.sqlite import SQLiteStore
 
-#: Seconds between two looks at the execution while it moves.
+#: Seconds between two looks at the execution while it moves, and at most between two at all.
 _PACE = 0.1
+_LONGEST = 1.0
 
 _Result = TypeVar("_Result")
 
@@ -65,39 +67,38 @@ def drive(
     Raises:
         WfeError: what the command, or opening the database, raises.
     """
-    session.afterwards = functools.partial(_sweep, session)
+    afterwards = session.afterwards = Afterwards(session, catalog, tells_all=False)
     gc.enable()  # which a command that only reads does without
     sys.setswitchinterval(0.001)  # a commit beside a busy thread waits that long for the GIL
     with stdout_kept(), watcher.running(), log_shown(watcher):
-        return asyncio.run(_drive(session, catalog, command, watcher, key, timeout))
-
-
-def _sweep(session: Session) -> None:
-    """Once a day: forget some of what was kept long enough."""
-    from wfe.store.database import absolute
-    from wfe.store.sweep import sweep_on_the_side
-
-    config = session.config
-    now = SystemClock().now()
-    sweep_on_the_side(absolute(config.db), now=now, synchronous=config.synchronous)
+        return asyncio.run(_drive(session, catalog, command, watcher, key, timeout, afterwards))
 
 
 def drive_many(
-    session: Session, catalog: Catalog, work: Callable[[Engine], Awaitable[_Result]]
+    session: Session,
+    catalog: Catalog,
+    work: Callable[[Engine], Awaitable[_Result]],
+    *,
+    tells_all: bool = False,
 ) -> tuple[_Result | None, int | None]:
     """Let `work` command an engine until it returns, or a signal arrives: what it returned, and the
-    signal. Raises as `drive`."""
-    session.afterwards = functools.partial(_sweep, session)
+    signal. Raises as `drive`. `tells_all`: afterwards tell of every end that is owed a notice, not
+    only of those that came here."""
+    afterwards = session.afterwards = Afterwards(session, catalog, tells_all=tells_all)
     gc.enable()
     sys.setswitchinterval(0.001)
     with stdout_kept():
-        return asyncio.run(_drive_many(session, catalog, work))
+        return asyncio.run(_drive_many(session, catalog, work, afterwards))
 
 
 async def _drive_many(
-    session: Session, catalog: Catalog, work: Callable[[Engine], Awaitable[_Result]]
+    session: Session,
+    catalog: Catalog,
+    work: Callable[[Engine], Awaitable[_Result]],
+    afterwards: Afterwards,
 ) -> tuple[_Result | None, int | None]:
     engine = engine_of(session, catalog)
+    engine.hold_notices()
     with Interrupts(lambda: None) as interrupts:
         await engine.start()
         working = asyncio.ensure_future(work(engine))
@@ -108,6 +109,7 @@ async def _drive_many(
             await engine.shutdown(grace=session.config.grace)
             arrived.cancel()
             await asyncio.gather(working, arrived, return_exceptions=True)
+            afterwards.owed = engine.hold_notices()
         if interrupts.signal is not None and working.exception() is not None:
             return None, interrupts.signal
         return working.result(), interrupts.signal
@@ -116,7 +118,7 @@ async def _drive_many(
 def engine_of(session: Session, catalog: Catalog | None = None) -> Engine:
     """The engine that the settings describe."""
     config = session.config
-    return Engine(
+    engine = Engine(
         store=SQLiteStore(
             config.db, synchronous=config.synchronous, busy_timeout=config.busy_timeout
         ),
@@ -124,6 +126,23 @@ def engine_of(session: Session, catalog: Catalog | None = None) -> Engine:
         recording=Recording.EVERY_STEP,
         retention_time=config.retention,
         accept_timeout=config.accept_timeout,
+        on_finish=told_by(config),
+    )
+    for workflow_id in engine.registry.ids():
+        for listener in session.listeners:
+            engine.subscribe(workflow_id, listener)
+    return engine
+
+
+def told_by(config: Config) -> OnFinish | Literal[False]:
+    """Who is told of ends, as far as the settings say."""
+    if config.on_finish == OFF:
+        return False
+    return OnFinish(
+        config.on_finish,
+        states=config.on_finish_for,
+        timeout=config.on_finish_timeout,
+        folder=str(config.root),
     )
 
 
@@ -134,9 +153,11 @@ async def _drive(
     watcher: Watcher,
     key: ExecutionKey | None,
     patience: float | None,
+    afterwards: Afterwards,
 ) -> Driven:
     config = session.config
     engine = engine_of(session, catalog)
+    engine.hold_notices()
     view = _View(engine, watcher, key)
 
     def leave() -> None:
@@ -158,6 +179,7 @@ async def _drive(
             for task in others:
                 task.cancel()
             await asyncio.gather(working, *others, return_exceptions=True)
+            afterwards.owed = engine.hold_notices()
         result = working.result()
         if isinstance(result.acknowledgement.reason, EngineClosed):
             return Driven(None, view.key, interrupts.signal)
@@ -190,11 +212,16 @@ class _View:
         self._changed.set()
 
     async def keep(self) -> None:
-        """Look at the execution whenever something has happened to it."""
+        """Look at the execution whenever something has happened to it; and now and then all the same,
+        for nobody tells that a step has begun to sleep."""
         while True:
-            await self._changed.wait()
+            # No wait_for: that of Python 3.11 loses a cancel that comes at the moment of the event.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LONGEST):
+                    await self._changed.wait()
             self._changed.clear()
-            assert self.key is not None
+            if self.key is None:
+                continue
             with contextlib.suppress(WfeError):  # it is not there yet, or the store is busy
                 self._watcher.on_change(
                     await self._engine.get_running_transaction(

@@ -17,6 +17,11 @@ Each setting comes from the first of these that has it: a flag; a variable; the 
   WFE_BUSY_TIMEOUT      busy_timeout     how long a locked database is waited for; 5s
   WFE_GRACE             grace            how long running steps may take to end after Ctrl-C; 10s
   WFE_ACCEPT_TIMEOUT    accept_timeout   how long another process may take to accept a command; 30s
+  WFE_ON_FINISH         on_finish        a command, or workflow:ID, that is told when executions end;
+                                         off: nobody is, whatever a workflow says; not set
+  WFE_ON_FINISH_FOR     on_finish_for    of which ends: failed, reverted, timed_out, cancelled, done, or
+                                         all; failed,reverted,timed_out
+  WFE_ON_FINISH_TIMEOUT on_finish_timeout  how long that command may take; 60s
 
 Durations read 90s, 15m, 2h, 7d, or are seconds. Paths in a file mean its folder, others the current
 one. The project is the nearest folder, from this one upwards, with workflows/, wfe.toml or [tool.wfe].
@@ -40,8 +45,7 @@ What is written down of an execution, and when:
   the process died in between. Up to 64 MB each; for more, write a file and return its path.
 
   A finished execution is kept for the retention time of its workflow, else for that of the settings
-  (30 days), and then removed, in passing or by: wfe gc
-  An unfinished one is never removed.
+  (30 days), and then removed, in passing or by `wfe gc`. An unfinished one is never removed.
 
   It is all in one SQLite file, with its log beside it: wfe db info
 

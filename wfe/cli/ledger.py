@@ -196,6 +196,7 @@ def _facts(row: ScheduleRow, now: datetime) -> dict[str, Any]:
         "fired": row.fired,
         "since": text.iso(row.anchor),
         "paused": text.iso(row.paused_at) if row.is_paused else None,
+        "fires": [{"at": text.iso(fire.at), "croniter": fire.by} for fire in row.fires],
     }
 
 

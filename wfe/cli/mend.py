@@ -44,7 +44,8 @@ def resume(
     """Drive on what was interrupted, until it is finished or waits for an answer from outside.
 
     Steps that were in flight are attempted again under the same idempotency key; steps that wait
-    for an answer go on waiting. Without KEY: everything that is interrupted.
+    for an answer go on waiting. Without KEY: everything that is interrupted; and whoever was to be told
+    of an end by a process that is gone (on_finish) is told.
 
     \b
     wfe executions resume order-0045
@@ -171,7 +172,7 @@ def _resume_all(session: Session) -> int:
     from wfe.cli import foreground, output
 
     catalog = session.catalog()
-    found, signal = foreground.drive_many(session, catalog, _recovered)
+    found, signal = foreground.drive_many(session, catalog, _recovered, tells_all=True)
     if signal is not None:
         foreground.leave_running_steps(128 + signal)
         return 128 + signal

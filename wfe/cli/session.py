@@ -15,6 +15,7 @@ from wfe.errors import WorkflowNotFound
 if TYPE_CHECKING:
     from wfe.authoring.workflows import Workflow
     from wfe.discover import Catalog
+    from wfe.model import Event
     from wfe.store.contract import Reader
 
 
@@ -27,6 +28,8 @@ class Session:
         self.output = output
         #: Is called when the command has ended and what it prints is out.
         self.afterwards: Callable[[], object] | None = None
+        #: Hear what happens to executions that this command drives.
+        self.listeners: list[Callable[[Event], None]] = []
         self._app = tuple(flags.get("app") or ())
         self._db = flags.get("db")
 

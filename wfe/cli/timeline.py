@@ -38,6 +38,7 @@ _WORDS = {
     EventKind.BEGIN: "running",
     EventKind.RESUME: "running",
     EventKind.COMPENSATE_BEGIN: "compensating",
+    EventKind.NOTICE: "done",
 }
 #: What happens to the execution as a whole, in words.
 _WHOLE = {
@@ -46,6 +47,7 @@ _WHOLE = {
     EventKind.COMPENSATE_BEGIN: "all that was done is undone",
     EventKind.TIMEOUT: "it has run out of time",
     EventKind.FINISH: "it ends",
+    EventKind.NOTICE: "its end is told",
 }
 
 
@@ -88,6 +90,8 @@ def _since(begin: datetime, moment: datetime) -> str:
 
 def _cells(screen: Screen, number: int, event: TimelineEvent, begin: datetime) -> list[Text]:
     word = event.detail or "" if event.kind is EventKind.FINISH else _WORDS[event.kind]
+    if event.kind is EventKind.NOTICE and event.error is not None:
+        word = "failed"
     what = event.step or _WHOLE[event.kind]
     if event.action is Action.COMPENSATE:
         what = f"undo of {what}"

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from wfe.config import Config
 from wfe.discover import Catalog
-from wfe.doctor import database, definitions, machine
+from wfe.doctor import database, definitions, machine, readings, telling
 from wfe.errors import StoreError
 from wfe.store import standing, trouble
 from wfe.store.checkup import Result
@@ -36,6 +36,7 @@ def examine(
         newest = yield from _of_database(path, config, now, catalog)
         # Now, as files that SQLite makes for a reader have the mode of the database.
         yield database.permissions(path)
+    yield telling.targets(config, catalog)
     yield machine.clock(now, newest)
     yield machine.time_zone(now)
     yield machine.software()
@@ -54,7 +55,10 @@ def _of_database(
         ):
             yield database.readable(path)
             yield from database.contents(connection, reader, now, patience=config.accept_timeout)
+            late = now - timedelta(seconds=config.accept_timeout)
+            yield telling.notices(connection, late, config, catalog)
             yield from definitions.needed(catalog, connection, reader, now)
+            yield readings.readings(reader)
             return standing.newest(connection)
     except StoreError as error:
         yield database.unreadable(error)

@@ -2,8 +2,8 @@
 
     look_through(catalog, now) -> findings
 
-Modules that do not load and names that are defined twice are errors that the catalog has noticed; the
-rest is found by RULES, each of which looks at one workflow. What is found at one line of code is told
+Modules that do not load, names that are defined twice, and an `on_finish` that cannot be are errors
+that are seen in all workflows together (NOTICED); the rest is found by RULES, each of which looks at one workflow. What is found at one line of code is told
 once, however many workflows use it.
 """
 
@@ -16,13 +16,14 @@ from typing import Any
 from wfe.authoring.workflows import Workflow
 from wfe.discover import Catalog
 from wfe.errors import DuplicateWorkflow, ModuleFailed
-from wfe.lint import naming, schedules, timing, undo
+from wfe.lint import naming, schedules, telling, timing, undo
 from wfe.lint.findings import Finding, Level, Rule
 
-#: What the catalog notices: code → what it is.
+#: What is noticed of all workflows together: code → what it is.
 NOTICED = {
     "import": "a module that does not load: what is in it cannot be run",
     "duplicate": "one name for two workflows: neither of them can be run by it",
+    telling.CODE: "an on_finish that names a workflow that is not there, or that leads back to its own",
 }
 
 RULES: Sequence[Rule] = (
@@ -90,10 +91,12 @@ def look_through(
 ) -> list[Finding]:
     """What there is to say about the workflows of `catalog`, in order of files and lines; `only`: about
     this one of them, whatever is wrong with others."""
-    if only is not None:
-        return _in_order(_of_workflow(only, now))
     every = [catalog.registry.get(name) for name in catalog.registry.ids()]
+    known = {workflow.id: workflow for workflow in every}
+    if only is not None:
+        return _in_order([*telling.of_ends(only, known), *_of_workflow(only, now)])
     found = [*_noticed(catalog), *_alike(every)]
+    found += [finding for workflow in every for finding in telling.of_ends(workflow, known)]
     return _in_order([*found, *(f for workflow in every for f in _of_workflow(workflow, now))])
 
 

@@ -173,7 +173,9 @@ class Audiences:
         if (
             audience.told is not None
         ):  # it may have left, and come again, while the entries were read
-            for entry in entries[audience.told :]:
+            # Nobody counts notices, and nobody is told of them: they come when it is all over.
+            told = [entry for entry in entries if entry.kind is not EventKind.NOTICE]
+            for entry in told[audience.told :]:
                 self.tell(execution, entry, _response(execution, entry))
         audience.told = max(audience.told or 0, execution.head.entries)
         self.release_elsewhere(execution)
@@ -251,6 +253,8 @@ def public_event(
         result=decoded(execution.result) if is_finish and is_done else None,
         scope=entry.detail if entry.kind is EventKind.TIMEOUT else None,
         message=entry.detail if entry.kind is EventKind.STEP_SKIPPED else None,
+        parent_step_idempotency_key=head.parent_step_idempotency_key,
+        parent_run_id=head.parent_run_id,
     )
 
 

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from weakref import WeakSet
 
 import msgspec
 from msgspec.structs import replace
@@ -20,7 +21,7 @@ from wfe.authoring.workflows import Workflow
 from wfe.clock import Clock
 from wfe.engine.events import Event
 from wfe.engine.redefinition import carried_over
-from wfe.errors import Refused
+from wfe.errors import NotFound, Refused
 from wfe.model import Execution, ExecutionKey, Head, Json, Recording, StepKey
 from wfe.runtime import recording as policy
 from wfe.runtime.audiences import Audiences
@@ -65,6 +66,8 @@ class Directory:
         self._registry = registry
         #: Workflows that commands were given as themselves, be they registered or not.
         self._given: dict[str, Workflow[Any, Any]] = {}
+        #: Those that were replaced: who began with one may hand it over still.
+        self._former: WeakSet[Workflow[Any, Any]] = WeakSet()
         self._driver = driver
         self._audiences = audiences
         self._watch = watch
@@ -82,8 +85,18 @@ class Directory:
         """
         if isinstance(workflow, str):
             return self._given.get(workflow) or self._registry.get(workflow)
-        self._given[workflow.id] = workflow
+        if workflow not in self._former:
+            self._given[workflow.id] = workflow
         return workflow
+
+    def renew(self, registry: Registry) -> None:
+        """Mean the workflows of `registry` by their names from now on."""
+        present = {registry.get(name) for name in registry.ids()}
+        known = {self._registry.get(name) for name in self._registry.ids()}
+        self._former = (self._former | known) - present
+        for workflow in self._former & set(self._given.values()):
+            del self._given[workflow.id]
+        self._registry.become(registry)
 
     def forget(self, workflow_id: str) -> None:
         """Know this workflow no longer.
@@ -115,11 +128,15 @@ class Directory:
                 return None
             if self._store.peers is not None:
                 await self._watch.catch_up(execution)
-            live = self._live(execution)
-            if live.is_foreign:
-                return live
-            if to_take_back or not execution.head.is_final:
-                live = await self._by_definition(live, on_change)
+            try:
+                live = self._live(execution)
+                if live.is_foreign:
+                    return live
+                if to_take_back or not execution.head.is_final:
+                    live = await self._by_definition(live, on_change)
+            except (NotFound, Refused):
+                self._driver.remind(key, None)  # nobody is to be woken for what cannot go on
+                raise
             if not live.execution.head.is_final:
                 await self._take(live)
             return live

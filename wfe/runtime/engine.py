@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from types import TracebackType
@@ -18,6 +18,7 @@ from typing import Any, Self, TypeVar
 from msgspec.structs import replace
 from ulid import ULID
 
+from wfe.authoring.on_finish import Given
 from wfe.authoring.registry import Registry, default
 from wfe.authoring.responses import NOT_GIVEN, StepResponse
 from wfe.authoring.workflows import Workflow
@@ -26,6 +27,8 @@ from wfe.engine.events import Answer, Cancel, Event, Resume, Retry, Skip
 from wfe.errors import (
     HeldElsewhere,
     NotAllowed,
+    NotFound,
+    Refused,
     StoreError,
     TransactionFinished,
     TransactionNotFound,
@@ -53,6 +56,7 @@ from wfe.runtime.failures import chance, record_of_answer
 from wfe.runtime.families import Families
 from wfe.runtime.live import Live
 from wfe.runtime.nested import Nested
+from wfe.runtime.notices import Notices
 from wfe.runtime.resources import Resources
 from wfe.runtime.results import emitted_by, result_of
 from wfe.runtime.subscriptions import EventHandlers, Subscriber, Subscriptions, listeners_of
@@ -83,7 +87,10 @@ class Engine:
     say (None: for good). `def` steps run in at most `max_threads` threads. `event_sink` receives what
     steps have emitted (`ctx.emit`), once their outermost execution is done, and never otherwise.
     `accept_timeout`, in seconds: how long another process that has an execution in hand may take to
-    accept a command for it.
+    accept a command for it. `on_finish` is told of the ends of executions, as a workflow's option of
+    that name, which has precedence (see OnFinish); False: nobody is, whatever workflows say. It never
+    delays or fails an execution. Where the end is kept in the store, it is told even if this process
+    is gone before: by the next `recover`, or `send_notices`, of an engine with that workflow.
     """
 
     def __init__(
@@ -98,6 +105,7 @@ class Engine:
         max_threads: int = 32,
         event_sink: EventSink | None = None,
         accept_timeout: float = 30.0,
+        on_finish: Given = None,
     ) -> None:
         self._event_sink = event_sink
         self._store = MemoryStore() if store is None else store
@@ -116,6 +124,7 @@ class Engine:
             lambda live, event: self._driver.post(live, event),
             self._nested,
         )
+        self._notices = Notices(self, on_finish, lambda name: self._directory.workflow(name))
         self._driver = Driver(
             self._store,
             self._clock,
@@ -126,6 +135,7 @@ class Engine:
             on_drop=lambda: self._watch.begin(),
             on_hold=lambda: self._watch.begin(),
             on_rest=lambda live: self._families.at_rest(live),
+            owes=self._notices.are_owed,
         )
         self._families = Families(self._store, self._driver, self._audiences)
         self._watch = Watch(
@@ -181,7 +191,9 @@ class Engine:
             return
         self._is_open = False
         self._watch.close()
+        deadline = asyncio.get_running_loop().time() + grace
         await self._driver.close(grace)
+        await self._notices.close(deadline - asyncio.get_running_loop().time())
         await self._subscriptions.drained()
         await self._resources.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -217,7 +229,8 @@ class Engine:
     @property
     def is_quiet(self) -> bool:
         """Nothing is at work and no timer is set: whatever goes on, goes on from outside."""
-        return self._driver.is_idle and self._driver.has_no_timers and self._subscriptions.is_idle
+        is_told = self._subscriptions.is_idle and self._notices.is_idle
+        return self._driver.is_idle and self._driver.has_no_timers and is_told
 
     # --- running ---------------------------------------------------------------------------------
 
@@ -393,7 +406,8 @@ class Engine:
 
     async def recover(self, *, limit: int = 1000) -> dict[ExecutionKey, WfeError | None]:
         """Take up everything that is interrupted, as `resume` would; it goes on here, by itself.
-        What became of each: None where it goes on, else why it does not."""
+        What became of each: None where it goes on, else why it does not. And tell, beside, what is
+        owed."""
         keys = await self.interrupted(limit=limit)
         # Together, so that their commits are.
         outcomes = await asyncio.gather(
@@ -405,7 +419,27 @@ class Engine:
             if isinstance(outcome, BaseException) and not refused:
                 raise outcome
             found[key] = outcome if isinstance(outcome, WfeError) else None
+        if not self._notices.is_held_back:
+            await self._notices.send(None, wait=False)
         return found
+
+    async def send_notices(
+        self, keys: Collection[ExecutionKey] | None = None, *, wait: bool = True
+    ) -> int:
+        """Tell of the ends that are owed (`keys`: of these executions alone), as far as nobody has
+        taken that upon himself and it is known here who is to be told; how many there were. Returns
+        when everybody has been told, or could not be; at once, without `wait`.
+
+        Raises:
+            StoreError: it is not known what is owed.
+        """
+        return await self._notices.send(keys, wait=wait)
+
+    def hold_notices(self) -> tuple[ExecutionKey, ...]:
+        """Leave what is owed from here on to `send_notices`, or to others. Gives those that were left
+        so until now."""
+        self._notices.hold_back()
+        return tuple(self._notices.left)
 
     def workflow(self, workflow_id: str) -> Workflow[Any, Any]:
         """A loaded workflow.
@@ -701,10 +735,18 @@ class Engine:
         """
         self._directory.forget(workflow_id)
 
+    def renew(self, registry: Registry) -> None:
+        """Know the workflows and resources of `registry`, and no others: modules were loaded anew.
+        What is at work goes on with what it began with until it comes to rest; from then on what is
+        said of changed definitions holds: see `wfe.engine.redefinition`."""
+        self._directory.renew(registry)
+        self._resources.renew()
+
     # --- what happens by itself ------------------------------------------------------------------
 
     def _finished(self, live: Live) -> None:
         self._subscriptions.forget(live.key)
+        self._notices.of_end(live)
         head = live.execution.head
         if self._event_sink and head.root is None and head.state is ExecutionState.DONE:
             self._driver.spawn(_released(self._event_sink, emitted_by(live.execution)))
@@ -723,7 +765,11 @@ class Engine:
         self._driver.spawn(self._look_at_deadlines(key))
 
     async def _look_at_deadlines(self, key: ExecutionKey) -> None:
-        live = await self._directory.open(key)
+        try:
+            live = await self._directory.open(key)
+        except (NotFound, Refused) as error:
+            logger.warning("What is due of %s is not done: %s", key, error.message)
+            return
         if live is None or live.execution.head.is_final:
             return
         if live.is_foreign:

@@ -34,6 +34,8 @@ class Resources:
         self._given = given
         self._registry = registry
         self._opened: dict[str, _Opened] = {}
+        #: Made by factories that have been replaced: steps that asked for them may use them still.
+        self._replaced: list[_Opened] = []
         #: What `open_async` has dealt with.
         self._looked_at: set[str] = set()
         self._opening = asyncio.Lock()
@@ -70,9 +72,18 @@ class Resources:
                     self._opened[name] = await _open_async(resource)
                 self._looked_at.add(name)
 
+    def renew(self) -> None:
+        """Factories were loaded anew: who asks from now on gets what the new ones make."""
+        present = [self._registry.resource(name) for name in self._registry.resource_names()]
+        with self._lock:
+            for name, opened in tuple(self._opened.items()):
+                if opened.resource not in present:
+                    self._replaced.append(self._opened.pop(name))
+            self._looked_at = {one.name for one in present if one.name in self._opened}
+
     async def close(self) -> None:
         """Close everything, the latest first. What fails to close is logged."""
-        for opened in reversed(self._opened.values()):
+        for opened in reversed((*self._replaced, *self._opened.values())):
             if opened.generator is None:
                 continue
             try:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import date, datetime
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 from croniter import croniter
@@ -23,6 +24,9 @@ from wfe.errors import InvalidSchedule
 from wfe.scheduling import doubts, moments, words
 from wfe.scheduling.fields import COLUMNS, Column, Fields
 from wfe.scheduling.zones import zone_of
+
+#: Of croniter: what an expression says may change with it.
+VERSION = version("croniter")
 
 #: What the names mean.
 ALIASES = {

@@ -82,6 +82,7 @@ class Firing:
             transaction_id=plan.transaction_id(tick),
             timing=plan.timing,
             limit=plan.schedule.number_of_executions,
+            reckoned_by=plan.reckoned_by,
         )
 
     async def fire(self, claims: Sequence[Claim], now: datetime) -> Sequence[Claimed]:

@@ -28,6 +28,7 @@ from wfe.runtime.engine import Engine
 from wfe.scheduling.firing import Firing
 from wfe.scheduling.orphans import Orphans
 from wfe.scheduling.plan import Plan, own_plan
+from wfe.scheduling.reading import changed_reading
 from wfe.store import owners
 from wfe.store.ledger import Claim, Tick
 
@@ -104,6 +105,9 @@ class Scheduler:
         self._heap: list[tuple[datetime, int, _Entry]] = []
         self._numbers = count()
         self._woken = asyncio.Event()
+        #: Is set as long as what is served is what the workflows want.
+        self._is_fresh = asyncio.Event()
+        self._is_fresh.set()
         self._task: asyncio.Task[None] | None = None
 
     # --- life ------------------------------------------------------------------------------------
@@ -118,7 +122,7 @@ class Scheduler:
             return
         self._now = self._present_since = self._look_at = self._review_at = self._clock.now()
         store = self._engine.store
-        self._orphans = Orphans(store.ledger, self._engine.registry)
+        self._orphans = Orphans(store.ledger, self._engine.registry, self.owner)
         if store.peers is not None:
             await store.peers.hold(self.owner)
         if self._own:
@@ -163,6 +167,29 @@ class Scheduler:
 
     # --- what is served --------------------------------------------------------------------------
 
+    async def renew(self) -> None:
+        """The engine's workflows were loaded anew: serve the schedules that they have by now. Returns
+        when that is so."""
+        self._is_fresh.clear()
+        self._woken.set()
+        await self._is_fresh.wait()
+
+    async def _renew(self) -> None:
+        self.failures.clear()
+        wanted = {plan.name: plan for plan in self._own_plans()} if self._own else {}
+        for entry in list(self._entries.values()):
+            plan = entry.plan
+            if plan.origin == "command" or (entry.vain and plan.name not in wanted):
+                continue
+            if plan.name not in wanted:
+                del self._entries[plan.name]
+                if plan.workflow_id not in self._engine.registry.ids():
+                    self._enter(_Entry(plan, entry.since, entry.fired, vain=_no_workflow(plan)))
+            elif not entry.vain and wanted[plan.name].registration == plan.registration:
+                del wanted[plan.name]
+        await self.add(*wanted.values())
+        self._is_fresh.set()
+
     def _own_plans(self) -> Iterator[Plan]:
         registry = self._engine.registry
         for workflow_id in registry.ids():
@@ -180,10 +207,13 @@ class Scheduler:
         # An interval is counted from there: to the millisecond, as moments are shown and named.
         now = now.replace(microsecond=now.microsecond // 1000 * 1000)
         ledger = self._engine.store.ledger
-        registrations = [plan.registration for plan in plans]
+        known = {row.name: row for row in await ledger.known()}
+        registrations = [plan.registration_after(known.get(plan.name), now) for plan in plans]
         rows = await ledger.register(registrations, owner=self.owner, now=now)
         for plan, row in zip(plans, rows, strict=True):
             plan.anchor(row)
+            if (change := changed_reading(plan, row)) is not None:
+                logger.warning("%s See: %s", change.sentence, change.preview)
             self._firing.plans[plan.name] = plan
             self._enter(_Entry(plan, min(row.accounted_until, now), row.fired))
 
@@ -265,6 +295,8 @@ class Scheduler:
         before, self._now = self._now, self._clock.now()
         if self._now < before - _SET_BACK:
             self._follow_back()
+        if not self._is_fresh.is_set():
+            await self._renew()
         await self._firing.go_on()
         await self._fire(self._due())
         if self._now >= self._review_at:
@@ -331,8 +363,8 @@ class Scheduler:
         ]
         await ledger.register(left, owner=self.owner, now=self._now)
         for plan, row in self._orphans.among(rows, self._entries) if self._own else ():
-            vain = f"There is no workflow {plan.workflow_id!r} any more."
-            self._enter(_Entry(plan, min(row.accounted_until, self._now), row.fired, vain=vain))
+            since = min(row.accounted_until, self._now)
+            self._enter(_Entry(plan, since, row.fired, vain=_no_workflow(plan)))
 
     # --- firing ----------------------------------------------------------------------------------
 
@@ -377,6 +409,10 @@ class Scheduler:
     def _leave(self, name: str) -> None:
         if self._entries.pop(name, None) is not None:
             logger.info("Schedule %s has another timing now, or is gone: it is left alone.", name)
+
+
+def _no_workflow(plan: Plan) -> str:
+    return f"There is no workflow {plan.workflow_id!r} any more."
 
 
 def _moments(claims: Sequence[Claim]) -> list[datetime]:

@@ -22,8 +22,10 @@ logger = logging.getLogger("wfe")
 class Orphans:
     """Finds orphans among what the ledger knows."""
 
-    def __init__(self, ledger: Ledger, registry: Registry) -> None:
+    def __init__(self, ledger: Ledger, registry: Registry, owner: str) -> None:
         self._ledger = ledger
+        #: Who looks for them: it may have served one while its workflow was there.
+        self._owner = owner
         self._registry = registry
 
     def among(
@@ -42,12 +44,13 @@ class Orphans:
         return plans
 
     async def without_holder(self, plans: Iterable[Plan]) -> set[str]:
-        """The names of those that nobody has begun to serve meanwhile."""
+        """The names of those that nobody else has begun to serve meanwhile."""
         names = {plan.name for plan in plans}
         if not names:
             return names
         rows = {row.name: row for row in await self._ledger.known()}
-        return {name for name in names if name in rows and rows[name].holder is None}
+        ours = (None, self._owner)
+        return {name for name in names if name in rows and rows[name].holder in ours}
 
     def _is_one(self, row: ScheduleRow, files: Container[str]) -> bool:
         if row.origin != "workflow" or row.holder is not None:

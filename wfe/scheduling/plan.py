@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import zlib
 from collections import deque
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from wfe.authoring.schedules import Schedule
 from wfe.authoring.workflows import Workflow
 from wfe.clock import LONGEST_SLEEP
 from wfe.model import Json
+from wfe.scheduling.cron import VERSION, Cron
 from wfe.scheduling.schedule import Timetable, tick_transaction_id
-from wfe.store.ledger import Origin, Registration, ScheduleRow
+from wfe.store.ledger import LAST_FIRES, Fire, Origin, Registration, ScheduleRow
 
 #: Seconds that the last tick may be late and count as on time all the same: a sleep may be as long as
 #: LONGEST_SLEEP. And ticks before it: who was busy for a moment has missed nothing.
@@ -23,6 +26,9 @@ _HICCUP = timedelta(seconds=5)
 
 #: How many ticks of a time in which nobody was there are written down one by one.
 LISTED = 1000
+
+#: How far back fires are looked for: of the 29th of February there is one in eight years at worst.
+_FARTHEST = timedelta(days=40 * 366)
 
 
 class Dues(NamedTuple):
@@ -71,6 +77,11 @@ class Plan:
         return f"{self.timetable.timing.text} in {self.schedule.timezone}"
 
     @property
+    def reckoned_by(self) -> str | None:
+        """The version of croniter that its moments come from; None: it is by no expression."""
+        return VERSION if isinstance(self.timetable.timing, Cron) else None
+
+    @property
     def registration(self) -> Registration:
         return Registration(
             name=self.name,
@@ -80,6 +91,26 @@ class Plan:
             timing=self.timing,
             definition=encoded(self.schedule),
         )
+
+    def registration_after(self, known: ScheduleRow | None, now: datetime) -> Registration:
+        """The registration with its last fires until now, where the ledger, which has `known` of it,
+        has none."""
+        given = self.registration
+        if known is not None and known.fires and known.definition == given.definition:
+            return given
+        return replace(given, fires=self.last_fires(now))
+
+    def last_fires(self, now: datetime) -> tuple[Fire, ...]:
+        """Its last fires until now, whoever was there; none where it is by no expression."""
+        version = self.reckoned_by
+        if version is None:
+            return ()
+        found: deque[datetime] = deque()
+        for begin in _ever_earlier(now):
+            found = deque(self.timetable.between(begin, now), maxlen=LAST_FIRES)
+            if len(found) == LAST_FIRES:
+                break
+        return tuple(Fire(moment, version) for moment in found)
 
     def anchor(self, row: ScheduleRow) -> None:
         """Count from where the ledger says."""
@@ -141,6 +172,14 @@ class Plan:
                 return begin, now
             length *= 4
         return since, now
+
+
+def _ever_earlier(now: datetime) -> Iterator[datetime]:
+    length = timedelta(seconds=LAST_FIRES)
+    while length < _FARTHEST:
+        yield now - length
+        length *= 4
+    yield now - _FARTHEST
 
 
 def own_plan(workflow: Workflow[Any, Any], now: datetime) -> Plan | None:

@@ -69,6 +69,11 @@ class Upkeep:
             with suppress(asyncio.CancelledError):
                 await asyncio.shield(self._task)
 
+    def renew(self) -> None:
+        """The workflows were loaded anew: try again soon what was refused."""
+        now = self._engine.clock.now()
+        self._refused = {key: (message, now) for key, (message, _) in self._refused.items()}
+
     async def _run(self) -> None:
         clock = self._engine.clock
         while True:
@@ -91,7 +96,7 @@ class Upkeep:
         return now < self._look_at - _DEATHS  # the clock was set back
 
     async def look(self) -> None:
-        """Take up what is interrupted.
+        """Take up what is interrupted, and have those told who are owed a notice.
 
         Raises:
             StoreError: some of it was not.
@@ -109,6 +114,7 @@ class Upkeep:
             if isinstance(outcome, StoreError) or not isinstance(outcome, WfeError | None):
                 raise outcome
             self._note(key, outcome, now)
+        await self._engine.send_notices(wait=False)
 
     async def _take_up(self, key: ExecutionKey) -> None:
         await self._engine.take_up(key.workflow_id, key.transaction_id)

@@ -7,6 +7,7 @@
 - When `insert` or `commit` returns, what it wrote survives the death of the process (and, as far as
   the store's durability setting says, of the machine).
 - A final run is never rewritten, except that a cancel takes a kept `done` run back in the same run.
+- A notice that changes owe (`Changes.owes_notice`) is owed with the same commit.
 - Of one key there is at most one unfinished run; the newest run is the one a key means.
 - What is loaded equals what was committed; `holder` is the owner that it names, where that one lives
   and holds its lease.
@@ -36,6 +37,7 @@ from wfe.model import (
     TimelineEvent,
 )
 from wfe.store.ledger import Ledger, LedgerReader
+from wfe.store.notices import Notices
 from wfe.store.queries.conditions import Condition
 
 #: Fields that `Query.where` and `Query.order_by` know.
@@ -170,6 +172,10 @@ class Reader(Protocol):
         """How many match, whatever `limit` and `offset` say."""
         ...
 
+    def tally(self) -> Mapping[tuple[str, ExecutionState], int]:
+        """How many executions there are, by workflow id and state."""
+        ...
+
     def step_counts(self, execution_ids: Sequence[str]) -> Mapping[str, tuple[int, int]]:
         """By execution id: how many steps are over, and how many there are."""
         ...
@@ -284,6 +290,11 @@ class CheckpointStore(Protocol):
     @property
     def ledger(self) -> Ledger:
         """Schedules, and what became of their ticks. Only while it is open."""
+        ...
+
+    @property
+    def notices(self) -> Notices:
+        """Ends that somebody is to be told of. Only while it is open."""
         ...
 
     async def open(self) -> None:

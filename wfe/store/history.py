@@ -96,7 +96,7 @@ class _Past:
                 self._state, self._ended_at = ExecutionState(entry.detail), entry.time
                 self._was_done |= self._state is ExecutionState.DONE
                 self._is_summed_up = True
-            case EventKind.TIMEOUT | EventKind.RESUME | EventKind.PROGRESS:
+            case EventKind.TIMEOUT | EventKind.RESUME | EventKind.PROGRESS | EventKind.NOTICE:
                 pass  # the failures of the steps have said it; nothing follows
             case _:
                 self._add_to_step(entry)

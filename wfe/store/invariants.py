@@ -142,6 +142,14 @@ def _steps(connection: Connection) -> Iterator[Finding]:
             yield Finding(message, f"{workflow}:{transaction}")
 
 
+#: One that is owed for an end that there was; of what was taken back it may be owed still.
+_NOTICES = f"""
+SELECT {_KEY}, n.version, e.version
+FROM execution_notice n JOIN workflow_execution e ON e.id = n.execution_id
+WHERE n.version > e.version OR (n.version = e.version AND e.{UNFINISHED})
+"""
+
+
 INVARIANTS = (
     Check(
         "values",
@@ -180,6 +188,16 @@ INVARIANTS = (
         _found(
             _VERSIONS,
             lambda event, version: f"it has version {version}, and an event of version {event}.",
+        ),
+    ),
+    Check(
+        "notices",
+        "a notice is owed only of what has ended",
+        _found(
+            _NOTICES,
+            lambda owed, version: (
+                f"of version {owed} of it a notice is owed, and it is unfinished at {version}."
+            ),
         ),
     ),
     Check("results", "what is done has a result", _found(_RESULTS, lambda: "its result is gone.")),

@@ -8,6 +8,8 @@
 - Everything up to `accounted_until` has its row, or was not to have one.
 - What is claimed counts against the number of executions; what is settled otherwise than as fired
   counts no more.
+- Of a schedule by an expression the last fires are kept, each with the version of the package that read
+  the expression then, so that a version that reads it otherwise is noticed.
 
 The store looks into no definition, and computes no moment.
 """
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -37,6 +39,18 @@ Reason = Literal["overlap", "paused", "missed"]
 Origin = Literal["workflow", "command"]
 
 
+#: How many fires are kept with a schedule.
+LAST_FIRES = 5
+
+
+class Fire(NamedTuple):
+    """A moment at which a schedule was due, whatever became of it."""
+
+    at: datetime
+    #: The version of croniter by which it was computed.
+    by: str
+
+
 class Registration(msgspec.Struct, frozen=True, kw_only=True):
     """A schedule that is about to be served."""
 
@@ -48,6 +62,9 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
     #: When it fires, in words: it is another schedule where this is another text.
     timing: str
     definition: Json
+    #: Its last fires until now, in order, where it is by an expression: what a schedule that is new, or
+    #: of another definition, begins with.
+    fires: tuple[Fire, ...] = ()
 
 
 class ScheduleRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +86,8 @@ class ScheduleRow(msgspec.Struct, frozen=True, kw_only=True):
     resumed_at: datetime | None = None
     #: The scheduler that serves it, where that one lives.
     holder: str | None = None
+    #: At most LAST_FIRES, in order.
+    fires: tuple[Fire, ...] = ()
 
     @property
     def is_paused(self) -> bool:
@@ -121,6 +140,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     timing: str | None = None
     #: So many executions at most, in all; None: no limit.
     limit: int | None = None
+    #: The version of croniter by which its moment was computed; None: it is of no expression.
+    reckoned_by: str | None = None
 
 
 #: What became of a claim: it is in the ledger as wanted; it is there as passed over, because the
@@ -138,6 +159,37 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True):
     execution_id: str | None = None
     error: str | None = None
     is_open: bool = False
+
+
+def registered(
+    registration: Registration, known: ScheduleRow | None, owner: str, now: datetime
+) -> ScheduleRow:
+    """A schedule as it stands once it is registered; `known` is how it stood, with its holder."""
+    is_same = known is not None and known.timing == registration.timing
+    kept = known.fires if known and known.definition == registration.definition else ()
+    return ScheduleRow(
+        name=registration.name,
+        workflow_id=registration.workflow_id,
+        origin=registration.origin,
+        source=registration.source,
+        timing=registration.timing,
+        definition=registration.definition,
+        anchor=known.anchor if known and is_same else now,
+        accounted_until=known.accounted_until if known and is_same else now,
+        fired=known.fired if known and is_same else 0,
+        paused_at=None if known is None else known.paused_at,
+        resumed_at=None if known is None else known.resumed_at,
+        holder=owner if known is None or known.holder is None else known.holder,
+        fires=kept or registration.fires,
+    )
+
+
+def fires_after(row: ScheduleRow, claim: Claim) -> tuple[Fire, ...]:
+    """The last fires of a schedule, that of an accounted tick included."""
+    if claim.reckoned_by is None or any(fire.at == claim.scheduled_for for fire in row.fires):
+        return row.fires
+    fires = sorted((*row.fires, Fire(claim.scheduled_for, claim.reckoned_by)))
+    return tuple(fires[-LAST_FIRES:])
 
 
 def verdict(row: ScheduleRow | None, claim: Claim, known: TickState | None) -> Claimed:
@@ -186,6 +238,10 @@ class LedgerReader(Protocol):
 
     def ticks(self, name: str, *, limit: int | None = None) -> Sequence[Tick]:
         """The ticks of a schedule, the latest moment first."""
+        ...
+
+    def owed(self) -> int:
+        """How many ticks, of all schedules, are to be begun and are not begun yet."""
         ...
 
 

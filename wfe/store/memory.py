@@ -7,6 +7,7 @@ whatever else is kept; `due` and `delete_expired` look only at what has come due
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
@@ -25,6 +26,7 @@ from wfe.model import (
 from wfe.store import owners
 from wfe.store.contract import ExecutionSummary, Query, Reader, Settled, WaitingStep, could_go_on
 from wfe.store.memory_ledger import MemoryLedger
+from wfe.store.memory_notices import MemoryNotices
 from wfe.store.moments import expires_at, to_micros, to_micros_or_none
 from wfe.store.queries.conditions import holds
 from wfe.store.queries.filters import Plan, arranged, plan
@@ -110,6 +112,7 @@ class MemoryStore:
         self._expiries = _Deadlines()
         self._serial = 0
         self.ledger = MemoryLedger()
+        self.notices = MemoryNotices(self._note)
         self._reader = MemoryReader(self._runs, self._by_id, self.ledger)
 
     @property
@@ -173,8 +176,15 @@ class MemoryStore:
             self._unfinished[head.key] = run
         elif self._unfinished.get(head.key) is run:
             del self._unfinished[head.key]
+        if changes.owes_notice:
+            self.notices.owe(head)
         self._wakes.put(run, None if head.is_final else to_micros_or_none(head.wake_at))
         self._expiries.put(run, expires_at(head))
+
+    def _note(self, execution_id: str, entry: TimelineEvent) -> None:
+        run = self._by_id.get(execution_id)
+        if run is not None:
+            run.events.append(entry)
 
     async def load(self, key: ExecutionKey, run_id: str | None = None) -> Execution | None:
         return self._reader.load(key, run_id)
@@ -253,6 +263,7 @@ class MemoryStore:
     def _forget(self, run: _Run) -> None:
         head = run.head
         del self._by_id[head.execution_id]
+        self.notices.drop(head.execution_id)
         runs = self._runs[head.key]
         del runs[head.run_id]
         if not runs:
@@ -301,6 +312,10 @@ class MemoryReader:
             summary = _summary(run.head)
             if holds(asked.condition, summary, run.execution):
                 yield summary
+
+    def tally(self) -> Mapping[tuple[str, ExecutionState], int]:
+        heads = [run.head for run in list(self._by_id.values())]
+        return Counter((head.workflow_id, head.state) for head in heads)
 
     def step_counts(self, execution_ids: Sequence[str]) -> Mapping[str, tuple[int, int]]:
         found = (self._by_id.get(each) for each in execution_ids)

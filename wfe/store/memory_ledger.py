@@ -16,6 +16,8 @@ from wfe.store.ledger import (
     Settlement,
     Tick,
     counts,
+    fires_after,
+    registered,
     row_of,
     verdict,
 )
@@ -42,6 +44,9 @@ class MemoryLedger:
         ticks.sort(key=lambda tick: tick.scheduled_for, reverse=True)
         return ticks[:limit]
 
+    def owed(self) -> int:
+        return len(self._due)
+
     async def known(self) -> Sequence[ScheduleRow]:
         return self.schedules()
 
@@ -62,28 +67,10 @@ class MemoryLedger:
         return [self._register(registration, owner, now) for registration in registrations]
 
     def _register(self, registration: Registration, owner: str, now: datetime) -> ScheduleRow:
-        given = {
-            "workflow_id": registration.workflow_id,
-            "origin": registration.origin,
-            "source": registration.source,
-            "timing": registration.timing,
-            "definition": registration.definition,
-        }
-        row = self._schedules.get(registration.name)
-        if row is None:
-            row = ScheduleRow(
-                name=registration.name,
-                anchor=now,
-                accounted_until=now,
-                fired=0,
-                holder=owner,
-                **given,  # type: ignore[arg-type]  # the fields of a registration, by name
-            )
-        else:
-            if row.timing != registration.timing:
-                row = replace(row, anchor=now, accounted_until=now, fired=0)
-            row = replace(row, holder=_living(row.holder) or owner, **given)
-        self._schedules[row.name] = row
+        known = self._schedules.get(registration.name)
+        if known is not None:
+            known = replace(known, holder=_living(known.holder))
+        row = self._schedules[registration.name] = registered(registration, known, owner, now)
         return row
 
     async def claim(self, claims: Sequence[Claim], *, now: datetime) -> Sequence[Claimed]:
@@ -95,7 +82,8 @@ class MemoryLedger:
         found = verdict(row, claim, None if known is None else known.state)
         if row is not None and found != "superseded" and claim.kind == "tick":
             until = max(row.accounted_until, claim.scheduled_for)
-            self._schedules[row.name] = replace(row, accounted_until=until)
+            fires = fires_after(row, claim)
+            self._schedules[row.name] = replace(row, accounted_until=until, fires=fires)
         if found in ("kept", "paused"):
             self._put(row_of(claim, found, now))
         return found

@@ -262,11 +262,25 @@ _LEDGER = (
     "CREATE INDEX schedule_tick_decided ON schedule_tick (decided_at)",
 )
 
+_NOTICES = (
+    """
+    CREATE TABLE execution_notice (
+        execution_id TEXT NOT NULL PRIMARY KEY
+            REFERENCES workflow_execution (id) ON DELETE CASCADE,
+        version INTEGER NOT NULL,
+        owed_since INTEGER NOT NULL,
+        owner TEXT
+    ) WITHOUT ROWID
+    """,
+    "ALTER TABLE schedule ADD COLUMN fires TEXT NOT NULL DEFAULT '[]'",
+)
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "executions", _CREATE),
     Migration(2, "leases and signals", _PROCESSES),
     Migration(3, "search", blocks_schema.STATEMENTS),
     Migration(4, "schedules", _LEDGER),
+    Migration(5, "notices", _NOTICES),
 )
 
 

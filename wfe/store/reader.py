@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import msgspec
-from peewee import JOIN, SQL
+from peewee import JOIN, SQL, fn
 
 from wfe.clock import SystemClock
 from wfe.errors import UsageError
@@ -252,6 +252,13 @@ class SQLiteReader:
             first, *left_out = [int(connection.run(each).fetchone()[0]) for each in queries]
         return first - sum(left_out)
 
+    def tally(self) -> Mapping[tuple[str, ExecutionState], int]:
+        columns = (_row.workflow_id, _row.state)
+        query = _row.select(*columns, fn.count()).where(_row.deleted_at.is_null())
+        with self._reading() as connection:
+            found = connection.run(query.group_by(*columns)).fetchall()
+        return {(workflow, ExecutionState(state)): count for workflow, state, count in found}
+
     def step_counts(self, execution_ids: Sequence[str]) -> Mapping[str, tuple[int, int]]:
         ids = msgspec.json.encode(list(execution_ids)).decode()
         with self._reading() as connection, _one_state(connection.raw):
@@ -323,6 +330,10 @@ class SQLiteReader:
     def ticks(self, name: str, *, limit: int | None = None) -> Sequence[Tick]:
         with self._reading() as connection:
             return schedule_rows.ticks(connection, name, limit)
+
+    def owed(self) -> int:
+        with self._reading() as connection:
+            return schedule_rows.owed(connection)
 
     def due(self, now: datetime, limit: int) -> Sequence[ExecutionKey]:
         """Unfinished executions whose `wake_at` has come, the longest overdue first."""

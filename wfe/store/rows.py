@@ -309,20 +309,22 @@ EVENT_COLUMNS = (
 
 def event_rows(head: Head, events: Iterable[TimelineEvent]) -> list[Row]:
     return [
-        (
-            head.execution_id,
-            head.version,
-            seq,
-            str(event.kind),
-            to_micros(event.time),
-            event.step,
-            None if event.action is None else str(event.action),
-            event.attempt,
-            None if event.error is None else _encode(event.error).decode(),
-            event.detail,
-        )
+        (head.execution_id, head.version, seq, *event_values(event))
         for seq, event in enumerate(events)
     ]
+
+
+def event_values(event: TimelineEvent) -> Row:
+    """Its columns from `kind` on."""
+    return (
+        str(event.kind),
+        to_micros(event.time),
+        event.step,
+        None if event.action is None else str(event.action),
+        event.attempt,
+        None if event.error is None else _encode(event.error).decode(),
+        event.detail,
+    )
 
 
 _decode_error = msgspec.json.Decoder(ErrorRecord).decode

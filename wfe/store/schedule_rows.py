@@ -3,23 +3,27 @@ transaction."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
-from peewee import SQL
+from peewee import SQL, fn
 
 from wfe.store import signals
 from wfe.store.connection import Connection
 from wfe.store.ledger import (
     Claim,
     Claimed,
+    Fire,
     Registration,
     ScheduleRow,
     Settlement,
     Tick,
     counts,
+    fires_after,
+    registered,
     row_of,
     verdict,
 )
@@ -43,8 +47,10 @@ VALUES ({", ".join("?" * len(_TICK))})
 _FIND = f"SELECT {', '.join(columns(Schedule))} FROM schedule WHERE name = ?"
 _STATE = "SELECT state FROM schedule_tick WHERE schedule = ? AND scheduled_for = ?"
 _ACCOUNT = """
-UPDATE schedule SET fired = fired + ?, accounted_until = max(accounted_until, ?) WHERE name = ?
+UPDATE schedule SET fired = fired + ?, accounted_until = max(accounted_until, ?), fires = ?
+WHERE name = ?
 """
+_COUNT = "UPDATE schedule SET fired = fired + ? WHERE name = ?"
 _TAKE = """
 UPDATE schedule_tick SET owner = ?
 WHERE schedule = ? AND scheduled_for = ? AND state = 'due' AND owner IS ?
@@ -72,6 +78,12 @@ def ticks(connection: Connection, name: str, limit: int | None) -> list[Tick]:
     """The ticks of a schedule, the latest moment first."""
     query = _select(ScheduleTick.schedule == name).order_by(ScheduleTick.scheduled_for.desc())
     return [_tick(found) for found in connection.run(query.limit(limit))]
+
+
+def owed(connection: Connection) -> int:
+    """How many ticks are to be begun, whoever has claimed them."""
+    query = ScheduleTick.select(fn.count()).where(SQL("state = 'due'"))
+    return int(connection.run(query).fetchone()[0])
 
 
 def pending(connection: Connection) -> list[Tick]:
@@ -109,7 +121,7 @@ def _select(*conditions: Any) -> Any:
 
 def _schedule(row: Any, living: Collection[str]) -> ScheduleRow:
     name, workflow_id, origin, source, timing, definition, *rest = row
-    anchor, accounted_until, fired, paused_at, resumed_at, holder = rest
+    anchor, accounted_until, fired, paused_at, resumed_at, holder, fires = rest
     return ScheduleRow(
         name=name,
         workflow_id=workflow_id,
@@ -123,6 +135,7 @@ def _schedule(row: Any, living: Collection[str]) -> ScheduleRow:
         paused_at=from_micros_or_none(paused_at),
         resumed_at=from_micros_or_none(resumed_at),
         holder=holder if holder in living else None,
+        fires=tuple(Fire(from_micros(at), by) for at, by in json.loads(fires)),
     )
 
 
@@ -152,29 +165,9 @@ def register(
 ) -> list[ScheduleRow]:
     """See `Ledger.register`."""
     known = {row.name: row for row in schedules(connection)}
-    rows = [_registered(each, known.get(each.name), owner, now) for each in registrations]
+    rows = [registered(each, known.get(each.name), owner, now) for each in registrations]
     connection.raw.executemany(_REGISTER, [_schedule_values(row) for row in rows])
     return rows
-
-
-def _registered(
-    registration: Registration, known: ScheduleRow | None, owner: str, now: datetime
-) -> ScheduleRow:
-    is_new = known is None or known.timing != registration.timing
-    return ScheduleRow(
-        name=registration.name,
-        workflow_id=registration.workflow_id,
-        origin=registration.origin,
-        source=registration.source,
-        timing=registration.timing,
-        definition=registration.definition,
-        anchor=now if known is None or is_new else known.anchor,
-        accounted_until=now if known is None or is_new else known.accounted_until,
-        fired=0 if known is None or is_new else known.fired,
-        paused_at=None if known is None else known.paused_at,
-        resumed_at=None if known is None else known.resumed_at,
-        holder=owner if known is None or known.holder is None else known.holder,
-    )
 
 
 def claim(connection: Connection, claims: Sequence[Claim], now: datetime) -> list[Claimed]:
@@ -197,8 +190,10 @@ def claim(connection: Connection, claims: Sequence[Claim], now: datetime) -> lis
             connection.raw.execute(_PUT, _values(tick))
             added = int(counts(tick))
         if each.kind == "tick":
-            connection.raw.execute(_ACCOUNT, (added, key[1], each.schedule))
-            known[each.schedule] = replace(row, fired=row.fired + added)
+            row = replace(row, fired=row.fired + added, fires=fires_after(row, each))
+            known[each.schedule] = row
+            account = (added, key[1], _fires_text(row), each.schedule)
+            connection.raw.execute(_ACCOUNT, account)
     return outcomes
 
 
@@ -225,7 +220,7 @@ def settle(connection: Connection, settlements: Sequence[Settlement], now: datet
         settled = connection.raw.execute(_SETTLE, (*values, *_key(given.tick))).rowcount
         less = counts(replace(given.tick, state=given.state)) - counts(given.tick)
         if settled and less:
-            connection.raw.execute(_ACCOUNT, (less, 0, given.tick.schedule))
+            connection.raw.execute(_COUNT, (less, given.tick.schedule))
 
 
 def end(connection: Connection, ticks: Sequence[Tick]) -> None:
@@ -278,7 +273,12 @@ def _schedule_values(row: ScheduleRow) -> tuple[Any, ...]:
         to_micros_or_none(row.paused_at),
         to_micros_or_none(row.resumed_at),
         row.holder,
+        _fires_text(row),
     )
+
+
+def _fires_text(row: ScheduleRow) -> str:
+    return json.dumps([[to_micros(fire.at), fire.by] for fire in row.fires])
 
 
 def _values(tick: Tick) -> tuple[Any, ...]:

@@ -31,10 +31,12 @@ from wfe.store.database import (
 )
 from wfe.store.heartbeat import Heartbeat
 from wfe.store.ledger import Ledger
+from wfe.store.notices import Notices
 from wfe.store.peers import SQLitePeers
 from wfe.store.questions import Questions
 from wfe.store.reader import SQLiteReader
 from wfe.store.sqlite_ledger import SQLiteLedger
+from wfe.store.sqlite_notices import SQLiteNotices
 from wfe.store.writer import Packer, Writer
 
 _T = TypeVar("_T")
@@ -49,6 +51,7 @@ class _Open(NamedTuple):
     questions: Questions
     peers: SQLitePeers
     ledger: SQLiteLedger
+    notices: SQLiteNotices
     heartbeat: Heartbeat
     writing: ThreadPoolExecutor
     reading: ThreadPoolExecutor
@@ -100,6 +103,10 @@ class SQLiteStore:
     def ledger(self) -> Ledger:
         return self._opened().ledger
 
+    @property
+    def notices(self) -> Notices:
+        return self._opened().notices
+
     # --- opening and closing ---
 
     async def open(self) -> None:
@@ -120,6 +127,7 @@ class SQLiteStore:
             heartbeat = Heartbeat(self.path, self._busy_timeout)
             peers = SQLitePeers(writer, commits, heartbeat)
             ledger = SQLiteLedger(writer, commits, reader)
+            notices = SQLiteNotices(writer, commits)
             self._parts = _Open(
                 writer,
                 commits,
@@ -127,6 +135,7 @@ class SQLiteStore:
                 Questions(reading),
                 peers,
                 ledger,
+                notices,
                 heartbeat,
                 writing,
                 reading,

@@ -37,6 +37,9 @@ class SQLiteLedger:
     def ticks(self, name: str, *, limit: int | None = None) -> Sequence[Tick]:
         return self._reader.ticks(name, limit=limit)
 
+    def owed(self) -> int:
+        return self._reader.owed()
+
     # --- reading ---
 
     async def known(self) -> Sequence[ScheduleRow]:

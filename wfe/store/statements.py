@@ -109,6 +109,14 @@ PUT_STEPS = _insert(
 #: Rows of `rows.event_rows`.
 INSERT_EVENTS = _insert(tables.ExecutionEvent, rows.EVENT_COLUMNS)
 
+#: Rows of execution id, version and moment. Of one execution the last end is told.
+OWE_NOTICES = _insert(
+    tables.ExecutionNotice,
+    ("execution_id", "version", "owed_since"),
+    "(execution_id) DO UPDATE SET version = excluded.version, owed_since = excluded.owed_since, "
+    "owner = NULL",
+)
+
 #: Rows of any number, workflow id, transaction id, run id and execution id: the numbers, as a JSON
 #: array, of those whose key has an unfinished run, or whose run is there.
 FIND_TAKEN = Statement(

@@ -152,6 +152,16 @@ class Owner(Table):
     beats_until = FloatField()
 
 
+class ExecutionNotice(Table):
+    """An end that somebody is to be told of: see `wfe.store.notices`."""
+
+    execution_id = TextField(primary_key=True)
+    #: Of the commit that ended it.
+    version = IntegerField()
+    owed_since = MomentField()
+    owner = TextField(null=True)
+
+
 class Signal(Table):
     """A command for an execution that another process has in hand."""
 
@@ -184,6 +194,8 @@ class Schedule(Table):
     paused_at = MomentField(null=True)
     resumed_at = MomentField(null=True)
     holder = TextField(null=True)
+    #: Its last fires: a JSON list of moments, each with the version that computed it.
+    fires = TextField()
 
 
 class ScheduleTick(Table):
@@ -227,6 +239,7 @@ ALL = (
     Definition,
     ExecutionStep,
     ExecutionEvent,
+    ExecutionNotice,
     Owner,
     Signal,
     Schedule,

@@ -59,6 +59,8 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     steps: list[rows.Row]
     events: list[rows.Row]
     settled: Sequence[Settled] = ()
+    #: For OWE_NOTICES: at most one row.
+    owed: list[rows.Row] = []
 
     @property
     def execution_id(self) -> str:
@@ -89,6 +91,7 @@ class Packer:
             result=rows.text(changes.result or execution.result),
             steps=_steps(head, {**execution.steps, **changes.steps}),
             events=rows.event_rows(head, changes.events),
+            owed=_owed(changes),
         )
 
     def update(
@@ -117,6 +120,7 @@ class Packer:
             steps=_steps(head, changes.steps),
             events=rows.event_rows(head, changes.events),
             settled=settled,
+            owed=_owed(changes),
         )
 
     def _definition(self, flow: Flow, head: Head) -> rows.Row:
@@ -129,6 +133,15 @@ class Packer:
             self._definitions.clear()
         self._definitions[id(flow)] = (flow, row)
         return row
+
+
+def _owed(changes: Changes) -> list[rows.Row]:
+    head = changes.head
+    return (
+        [(head.execution_id, head.version, to_micros(head.updated_at))]
+        if changes.owes_notice
+        else []
+    )
 
 
 def _steps(head: Head, steps: Any) -> list[rows.Row]:
@@ -238,6 +251,7 @@ class Writer:
         sql.PUT_RESULTS.run(connection, results)
         sql.PUT_STEPS.run(connection, [row for p in parcels for row in p.steps])
         sql.INSERT_EVENTS.run(connection, [row for p in parcels for row in p.events])
+        sql.OWE_NOTICES.run(connection, [row for p in parcels for row in p.owed])
         settled = [each for p in parcels for each in p.settled]
         if settled:
             signals.settle(self._connection, settled, SystemClock().now())

@@ -25,6 +25,7 @@ import msgspec
 from wfe.model import Changes, Event, Execution, ExecutionKey
 from wfe.store.contract import CheckpointStore, Peers, Reader, Settled
 from wfe.store.ledger import Ledger
+from wfe.store.notices import Notices
 
 
 class Crash(SystemExit):
@@ -107,6 +108,10 @@ class CrashingStore:
     @property
     def ledger(self) -> Ledger:
         return self._store.ledger
+
+    @property
+    def notices(self) -> Notices:
+        return self._store.notices
 
     @property
     def reader(self) -> Reader:

@@ -31,6 +31,7 @@ from wfe import (
     PermanentStepFailure,
     Recording,
     Registry,
+    Schedule,
     WorkflowResponse,
     parallel,
     sleep,
@@ -38,8 +39,11 @@ from wfe import (
     when,
     workflow,
 )
+from wfe.scheduling.plan import Plan
+from wfe.store import owners
 from wfe.store.contract import ExecutionSummary, Query, Reader
 from wfe.store.database import open_reader
+from wfe.store.ledger import Claim, Settlement
 from wfe.store.migrations import MIGRATIONS
 from wfe.store.sqlite import SQLiteStore
 
@@ -236,6 +240,37 @@ async def fill(file: Path) -> None:
         await engine.run("call", 1, transaction_id="retrying")
 
 
+#: A schedule that has fired, was passed over, and was claimed by a process that is gone.
+NIGHTLY = Schedule(cron="0 3 * * *", input=1)
+
+
+async def serve(file: Path) -> None:
+    """A schedule, and what became of its ticks."""
+    begin = datetime(2026, 4, 27, 12, tzinfo=UTC)
+    plan = Plan("nightly", "echo", NIGHTLY, anchor=begin, origin="command")
+    ticks = list(plan.timetable.between(begin, begin + timedelta(days=4)))
+    async with engine_on(file, hour=12) as engine:
+        ledger = engine.store.ledger
+        owner = owners.claim()
+        await ledger.register([plan.registration], owner=owner, now=begin)
+
+        def claim(tick: datetime, **fields: Any) -> Claim:
+            return Claim(
+                schedule=plan.name,
+                scheduled_for=tick,
+                transaction_id=plan.transaction_id(tick),
+                timing=plan.timing,
+                **{"state": "due", "owner": owner, **fields},
+            )
+
+        passed_over = {"state": "skipped", "reason": "missed", "owner": None}
+        first, missed, claimed = claim(ticks[0]), claim(ticks[1], **passed_over), claim(ticks[2])
+        await ledger.claim([first], now=ticks[0])
+        (tick,) = ledger.ticks(plan.name)
+        await ledger.settle([Settlement(tick=tick, state="fired")], now=ticks[0])
+        await ledger.claim([missed, claimed], now=ticks[2])
+
+
 async def die(file: Path) -> None:
     """One whose process ends while a step is at work."""
     async with engine_on(file, hour=13) as engine:
@@ -286,6 +321,7 @@ def main(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as place:
         file = Path(place, "wfe.db")
         asyncio.run(fill(file))
+        asyncio.run(serve(file))
         doomed = [sys.executable, sys.argv[0], str(file)]
         ended = subprocess.run(doomed, env={**os.environ, _DIES: "1"}, check=False)
         assert ended.returncode == -signal.SIGKILL
