@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from wfe import Engine, Workflow, step, workflow
+from wfe import Engine, StepContext, Workflow, step, workflow
 from wfe.authoring.registry import Registry
 from wfe.errors import (
     EngineClosed,
@@ -460,3 +460,36 @@ async def test_who_waits_is_told_that_the_database_is_gone(
     (scene.folder / "wfe.db").unlink()
     outcome = await running
     assert isinstance(outcome.acknowledgement.reason, StoreUnusable)
+
+
+@with_two
+async def test_a_cancel_reaches_a_background_step_that_is_all_that_another_process_has(
+    scene: Scene, first: Engine, second: Engine
+) -> None:
+    with scene.registry.scope():
+        begun = asyncio.Event()
+
+        @step(async_=True)
+        async def watch(ctx: StepContext) -> str:
+            begun.set()
+            while not ctx.cancelled:  # noqa: ASYNC110  (nothing else tells of a cancel)
+                await asyncio.sleep(0)
+            return "what it had come to"
+
+        @watch.compensate
+        async def forget(found: str) -> None:
+            scene.calls.append(f"~{found}")
+
+        @workflow("watching")
+        def watching() -> Any:
+            return watch()
+
+    running = asyncio.create_task(
+        first.run(watching, transaction_id="t1", until="finished", throw_on_error=False)
+    )
+    await begun.wait()
+    outcome = await second.cancel(watching, "t1", until="finished")
+    assert outcome.execution is not None
+    assert outcome.execution.head.state is ExecutionState.REVERTED
+    assert scene.calls == ["~what it had come to"]
+    await running

@@ -101,7 +101,9 @@ class StepContext:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the step should give up: a `def` step, which nobody can interrupt, looks here."""
+        """Whether the step should give up, because the execution was cancelled or took too long, or
+        this attempt was overtaken. A `def` step, which nobody can interrupt, looks here. What it
+        returns after a cancel still counts: its undo receives it."""
         return self._is_cancelled()
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 
 from wfe.authoring.context import StepContext
 from wfe.clock import Clock
-from wfe.model import DomainEvent, Event, EventKind, StepKey
+from wfe.model import Action, DomainEvent, Event, EventKind, StepKey
 from wfe.runtime.live import Live, Running
 from wfe.runtime.values import Outputs
 from wfe.store import codec
@@ -74,7 +74,13 @@ class Contexts:
             metadata=head.metadata,
             outputs=Outputs(live.execution),
             resolve=self._resolve,
-            is_cancelled=lambda: running.is_aborted,
+            is_cancelled=lambda: running.is_aborted or _is_in_vain(live, call.action),
             progress=progress,
             emit=emit,
         )
+
+
+def _is_in_vain(live: Live, action: Action) -> bool:
+    """Whatever an attempt still comes to will be undone. An undo never is."""
+    head = live.execution.head
+    return action is Action.INVOKE and (head.cancelled_at is not None or head.timed_out)

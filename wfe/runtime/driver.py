@@ -30,28 +30,25 @@ from wfe.engine.machine import apply_to
 from wfe.engine.names import EXECUTION_DONE, INVOKE
 from wfe.errors import (
     EngineClosed,
-    SkipCancelledExecutionError,
     SkipExecutionError,
-    SkipStepAlreadyFinishedError,
     StoreError,
     WfeError,
 )
 from wfe.model import (
     Changes,
-    Execution,
     ExecutionKey,
     Head,
     StepKey,
 )
-from wfe.runtime import recording
 from wfe.runtime.audiences import Audiences
 from wfe.runtime.failures import record_of
+from wfe.runtime.keeper import Keeper
 from wfe.runtime.live import Live, Running
 from wfe.runtime.replies import Replies, as_exception
 from wfe.runtime.timers import Timers
 from wfe.runtime.values import ExecutionValues
-from wfe.store import codec, owners
-from wfe.store.contract import CheckpointStore, Settled
+from wfe.store import codec
+from wfe.store.contract import CheckpointStore
 
 logger = logging.getLogger("wfe")
 
@@ -81,13 +78,11 @@ class Driver:
         on_rest: Callable[[Live], None],
         owes: Callable[[Workflow[Any, Any], Head], bool],
     ) -> None:
-        self._store = store
         self._clock = clock
         self._audiences = audiences
         self._perform = perform
         self._on_finish = on_finish
         self._on_drop = on_drop
-        self._on_hold = on_hold
         self._on_rest = on_rest
         self._owes = owes
         self._timers = Timers(clock, on_wake)
@@ -98,10 +93,9 @@ class Driver:
         self._context: Context = copy_context()
         #: Nothing new begins; nothing at all begins, not even in consequence of what ends.
         self._is_closing = self._is_closed = False
-        #: This engine, as the store names it; whether it has taken out its lease.
-        self.owner = owners.claim()
-        self._is_holding = False
-        self._taking_out = asyncio.Lock()
+        self._keeper = Keeper(store, on_hold)
+        #: This engine, as the store names it.
+        self.owner = self._keeper.owner
         self.lives: dict[ExecutionKey, Live] = {}
 
     # --- what the engine asks for ----------------------------------------------------------------
@@ -198,7 +192,7 @@ class Driver:
     @property
     def is_holding(self) -> bool:
         """It has taken out its lease: others may send it signals."""
-        return self._is_holding
+        return self._keeper.is_holding
 
     @property
     def has_no_timers(self) -> bool:
@@ -233,17 +227,7 @@ class Driver:
             await asyncio.wait(leftover)
         self._audiences.close(EngineClosed())
         self.lives.clear()
-        await self._let_go()
-
-    async def _let_go(self) -> None:
-        """Whatever this engine had in hand is in nobody's hand any more."""
-        owners.release(self.owner)
-        peers = self._store.peers if self._is_holding else None
-        if peers is not None:
-            try:
-                await peers.release(self.owner)
-            except StoreError as error:  # it counts as gone all the same, for its process has ended
-                logger.debug("The lease could not be given up: %s", error)
+        await self._keeper.let_go()
 
     async def _finish_chores(self) -> None:
         loop = asyncio.get_running_loop()
@@ -340,12 +324,12 @@ class Driver:
         is_heard = self._audiences.has_listeners(live.audience)
         outcome = self._outcome(live, replies, keeps_timeline=live.is_stored or is_heard)
         if outcome is None:
-            await self._settle(replies.settled())
+            await self._keeper.settle(replies.settled())
             replies.deliver()
             return None
         changes = outcome.changes
         if live.is_stored:
-            changes = self._in_hand(live, changes)
+            changes = self._keeper.in_hand(live, changes, stays=not self._is_closing)
         if changes.head.state is EXECUTION_DONE and before.state is not EXECUTION_DONE:
             changes = await self._with_result(live, changes)
         is_final = changes.head.is_final
@@ -353,17 +337,12 @@ class Driver:
         if is_final and not is_over and self._owes(live.workflow, changes.head):
             changes = replace(changes, owes_notice=True)
         if live.is_stored:
+            settled = replies.settled()
             try:
-                if changes.head.owner is not None and not self._is_holding:
-                    await self._hold()
                 if is_over:  # an overtaken handler has ended: nothing to keep
-                    await self._settle(replies.settled())
+                    await self._keeper.settle(settled)
                 else:
-                    await self._keep(live, changes, replies.settled())
-            except SkipExecutionError:
-                overtaken = await self._overtaken(live, changes)
-                replies.fail(overtaken)
-                raise overtaken from None
+                    await self._keeper.keep(live, changes, settled, lone=len(self.lives) == 1)
             except BaseException as error:
                 replies.fail(error)
                 raise
@@ -417,37 +396,6 @@ class Driver:
                     replies.append((reply, signal, None))
         return draft.outcome() if changed else None
 
-    def _in_hand(self, live: Live, changes: Changes) -> Changes:
-        """Say who has it in hand: this engine, as long as a handler is at work or somebody here
-        waits for more; otherwise whoever comes."""
-        head = changes.head
-        owner = self.owner if head.running or self._stays(live, head) else None
-        if head.owner == owner:
-            return changes
-        token = head.token + (owner is not None)
-        return replace(changes, head=replace(head, owner=owner, token=token))
-
-    def _stays(self, live: Live, head: Head) -> bool:
-        """Does it stay in hand although nothing runs?"""
-        if self._store.peers is None or head.is_final or self._is_closing:
-            return False
-        return live.audience.waits_beyond(head)
-
-    async def _hold(self) -> None:
-        """Take out the lease; whoever comes meanwhile waits for it."""
-        async with self._taking_out:
-            peers = None if self._is_holding else self._store.peers
-            if peers is not None:
-                await peers.hold(self.owner)
-                self._on_hold()
-            self._is_holding = True
-
-    async def _settle(self, settled: Sequence[Settled]) -> None:
-        """Tell senders in other processes of what changed nothing."""
-        peers = self._store.peers
-        if settled and peers is not None:
-            await peers.settle(settled)
-
     async def _with_result(self, live: Live, changes: Changes) -> Changes:
         """Compute the workflow's result, once, before the checkpoint that makes it done."""
         values = ExecutionValues(live.execution, live.transforms, changes.steps)
@@ -459,42 +407,6 @@ class Driver:
             head = replace(changes.head, errors=(*changes.head.errors, record))
             return replace(changes, head=head)
         return replace(changes, result=result)
-
-    # --- keeping ---------------------------------------------------------------------------------
-
-    async def _keep(self, live: Live, changes: Changes, settled: Sequence[Settled]) -> None:
-        """Write what the recording policy wants written now."""
-        if live.unsaved is not None:
-            changes = _merged(live.unsaved, changes)
-        if not settled and not recording.must_keep_now(live.execution.flow, live.saved, changes):
-            live.unsaved = changes
-            return
-        lone = len(self.lives) == 1
-        if live.saved is None:
-            if not await self._store.insert(live.execution, changes, lone=lone):
-                raise SkipExecutionError
-        elif changes.head.is_final and not recording.is_kept(changes.head):
-            await self._store.delete(live.key, changes.head.run_id, settled=settled)
-        else:
-            base = live.execution
-            if live.unsaved is not None:
-                base = Execution(base.flow, live.saved)
-            await self._store.commit(base, changes, settled=settled, lone=lone)
-        live.saved = changes.head
-        live.unsaved = None
-
-    async def _overtaken(self, live: Live, changes: Changes) -> SkipExecutionError:
-        """What another writer has done that makes these changes void."""
-        kept = await self._store.load(live.key, changes.head.run_id)
-        if kept is None:
-            return SkipExecutionError()
-        if kept.head.cancelled_at is not None and live.execution.head.cancelled_at is None:
-            return SkipCancelledExecutionError()
-        for name, record in changes.steps.items():
-            known = kept.steps.get(name)
-            if known is not None and not known.is_active and not record.is_active:
-                return SkipStepAlreadyFinishedError()
-        return SkipExecutionError()
 
     # --- acting ----------------------------------------------------------------------------------
 
@@ -534,14 +446,3 @@ class Driver:
         if live.saved is None or not isinstance(error, SkipExecutionError):
             live.audience.fail(exception)
         # Where another writer has gone on, the watch over the store tells who waits.
-
-
-def _merged(first: Changes, second: Changes) -> Changes:
-    """Both, in one commit."""
-    return Changes(
-        head=second.head,
-        steps={**first.steps, **second.steps},
-        events=first.events + second.events,
-        result=second.result,
-        owes_notice=second.owes_notice,
-    )
