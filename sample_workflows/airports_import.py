@@ -145,7 +145,7 @@ def parse(line: int, row: list[str]) -> Airport:
     return Airport(line, iata, name, city, state, country, latitude, longitude)
 
 
-@step("parse-rows")
+@step("parse-rows", pure=True)
 def parse_rows(batch: Batch) -> Parsed:
     rows, sha256 = read(batch.job.csv)
     if sha256 != batch.job.sha256:
@@ -190,9 +190,17 @@ def remove_rows(ctx: StepContext, database: str | None) -> None:
         db.execute("DELETE FROM airport WHERE written_by = ?", [writer(ctx)])
 
 
-@step("load-rows", max_retries=4, retry_interval=0.5, retry_backoff=2, retry_jitter=0.2)
+# Pure: what it leaves behind is taken back by the undo of `judge-rows`.
+@step(
+    "load-rows",
+    max_retries=4,
+    retry_interval=0.5,
+    retry_backoff=2,
+    retry_jitter=0.2,
+    pure=True,
+)
 def load_rows(ctx: StepContext, job: Job, airports: list[Airport]) -> int:
-    """How many of them are new. All are written, or none. Its undo is that of `judge-rows`."""
+    """How many of them are new. All are written, or none."""
     values = [(*astuple(airport)[1:], writer(ctx)) for airport in airports]
     with closing(ctx.resolve("connect")(job.database)) as db, db:
         db.executemany(
@@ -224,7 +232,7 @@ def has_table(db: sqlite3.Connection) -> bool:
     return bool(db.execute("SELECT 1 FROM sqlite_master WHERE name = 'airport'").fetchone())
 
 
-@step("check-file")
+@step("check-file", pure=True)
 def check_file(request: Request) -> Job:
     """Writes nothing."""
     source, database = Path(request.csv).absolute(), Path(request.database).absolute()

@@ -136,7 +136,7 @@ def remove_folder(target: Target | None) -> None:
         shutil.rmtree(target.folder, ignore_errors=True)
 
 
-@step(max_retries=3, retry_interval=1, retry_backoff=2)
+@step(max_retries=3, retry_interval=1, retry_backoff=2, pure=True)  # undone by `remove_folder`
 def upload(ctx: StepContext, target: Target) -> None:
     ctx.resolve("send")(Path(target.plan.source), target.folder)
 
@@ -157,12 +157,12 @@ def switch_back(kept: Kept | None) -> None:
         kept.target.link.unlink()
 
 
-@step
+@step(pure=True)  # undone by `switch_back`
 def switch(target: Target) -> None:
     target.switch_to(f"releases/{target.plan.release}")
 
 
-@step
+@step(pure=True)
 def check(target: Target) -> None:
     """The server shows what was to be deployed."""
     if digest(target.link.resolve()) != target.plan.sha256:
@@ -184,7 +184,7 @@ def deploy_server(target: Target) -> str:
 # --- all of them ---------------------------------------------------------------------------------
 
 
-@step("make-plan")
+@step("make-plan", pure=True)
 def make_plan(ctx: StepContext, request: Request) -> Plan:
     source, servers = Path(request.source).absolute(), Path(request.servers).absolute()
     if not source.is_dir():
@@ -192,13 +192,13 @@ def make_plan(ctx: StepContext, request: Request) -> Plan:
     return Plan(str(source), str(servers), ctx.run_id, digest(source))
 
 
-@step(async_=True, timeout=DAY)
+@step(async_=True, timeout=DAY, pure=True)
 def approve(plan: Plan) -> StepResponse[Answer]:
     """Waits for an answer such as {"approved": true, "by": "kim"}."""
     return StepResponse.awaiting()
 
 
-@step("check-answer")
+@step("check-answer", pure=True)
 def check_answer(answer: Answer) -> Answer:
     if not answer.approved:
         raise PermanentStepFailure(f"{answer.by or 'somebody'} did not approve the release")

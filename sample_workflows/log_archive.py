@@ -130,7 +130,7 @@ def clear_away(plan: Plan | None) -> None:
         plan.partial.unlink(missing_ok=True)
 
 
-@step(async_=True, timeout=3600)
+@step(async_=True, timeout=3600, pure=True)  # undone by `clear_away`
 def pack(ctx: StepContext, plan: Plan) -> str:
     """The SHA-256 of the archive."""
     with tarfile.open(plan.partial, "w:gz") as archive:
@@ -150,7 +150,7 @@ def members(file: IO[bytes]) -> Iterator[tuple[tarfile.TarInfo, IO[bytes]]]:
                 yield info, data
 
 
-@step
+@step(pure=True)
 def verify(plan: Plan) -> None:
     """Every log is in the archive, as it was when it was chosen."""
     with plan.partial.open("rb") as file:

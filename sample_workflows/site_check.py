@@ -73,7 +73,13 @@ class Outage:
     pages: list[str]
 
 
-@step(max_retries=2, retry_interval=1, retry_backoff=2, continue_on_permanent_failure=True)
+@step(
+    max_retries=2,
+    retry_interval=1,
+    retry_backoff=2,
+    continue_on_permanent_failure=True,
+    pure=True,
+)
 def check(ctx: StepContext, request: Request, path: str) -> Page:
     began = time.monotonic()
     url = request.base.rstrip("/") + path

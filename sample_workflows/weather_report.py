@@ -38,6 +38,8 @@ from wfe import (
     workflow,
 )
 
+WEEK = 7 * 24 * 3600
+
 
 @dataclass(frozen=True)
 class Request:
@@ -76,7 +78,7 @@ class Kept:
     content: bytes | None
 
 
-@step("check-rows")
+@step("check-rows", pure=True)
 def check_rows(request: Request) -> Job:
     """Every row, before anything is written."""
     if not request.threshold > 0:
@@ -156,7 +158,7 @@ def unload_table(ctx: StepContext, database: str | None) -> None:
 # --- figures -------------------------------------------------------------------------------------
 
 
-@step("monthly-statistics")
+@step("monthly-statistics", pure=True)
 def monthly_statistics(job: Job) -> Statistics:
     with closing(sqlite3.connect(job.database)) as db:
         rows = db.execute(
@@ -171,7 +173,7 @@ def monthly_statistics(job: Job) -> Statistics:
     return Statistics(months, wettest, warmest_day=day, warmest=temp_max)
 
 
-@step("find-anomalies")
+@step("find-anomalies", pure=True)
 def find_anomalies(job: Job) -> list[Anomaly]:
     """Days far from the mean of their calendar month, over all years; by date."""
     found: list[Anomaly] = []
@@ -197,13 +199,13 @@ def find_anomalies(job: Job) -> list[Anomaly]:
 # --- a person ------------------------------------------------------------------------------------
 
 
-@step("approve-anomalies", async_=True)
+@step("approve-anomalies", async_=True, timeout=WEEK, pure=True)
 def approve_anomalies(anomalies: list[Anomaly]) -> StepResponse[Answer]:
-    """Waits for an answer such as {"approved": true, "by": "kim"}."""
+    """Waits a week for an answer such as {"approved": true, "by": "kim"}."""
     return StepResponse.awaiting()
 
 
-@step("check-answer")
+@step("check-answer", pure=True)
 def check_answer(answer: Answer) -> Answer:
     if not answer.approved:
         raise PermanentStepFailure(f"{answer.by or 'somebody'} did not approve the anomalies")

@@ -43,7 +43,7 @@ class Plan:
     keep: int
 
 
-@step("plan", max_retries=3, retry_interval=0.5)
+@step("plan", max_retries=3, retry_interval=0.5, pure=True)
 def make_plan(ctx: StepContext, request: Request) -> Plan:
     """A second backup within the same second waits for the next one."""
     if request.keep < 1:
@@ -79,7 +79,7 @@ def remove_partial(plan: Plan | None) -> None:
         Path(plan.partial).unlink()
 
 
-@step("check-copy")
+@step("check-copy", pure=True)
 def check_copy(plan: Plan) -> None:
     if found := backup.damage(Path(plan.partial)):
         raise PermanentStepFailure(f"{plan.source} is damaged: {found}")

@@ -109,7 +109,7 @@ def clear_away(plan: Plan | None) -> None:
         shutil.rmtree(plan.built, ignore_errors=True)
 
 
-@step("run-checks", async_=True, timeout=3600)
+@step("run-checks", async_=True, timeout=3600, pure=True)
 def run_checks(ctx: StepContext, plan: Plan) -> str:
     """The last line that the checks print. In the background: whoever cancels need not wait."""
     line = ""
@@ -131,7 +131,7 @@ def run_checks(ctx: StepContext, plan: Plan) -> str:
     return line.strip()
 
 
-@step
+@step(pure=True)  # undone by `clear_away`
 def build(plan: Plan) -> list[str]:
     """The names of the files, out of the very commit that was checked."""
     shutil.rmtree(plan.built, ignore_errors=True)
@@ -142,7 +142,7 @@ def build(plan: Plan) -> list[str]:
     return sorted(file.name for file in plan.built.iterdir())
 
 
-@step
+@step(pure=True)
 def inspect(plan: Plan, files: list[str]) -> None:
     """There is a wheel that says the right version of itself, and a source archive."""
     if [Path(file).suffix for file in files] != [".whl", ".gz"]:
@@ -153,13 +153,13 @@ def inspect(plan: Plan, files: list[str]) -> None:
             raise PermanentStepFailure(f"{files[0]} is not of version {plan.request.version}")
 
 
-@step(async_=True, timeout=WEEK)
+@step(async_=True, timeout=WEEK, pure=True)
 def approve(plan: Plan, files: list[str]) -> StepResponse[Answer]:
     """Waits for an answer such as {"approved": true, "by": "kim"}."""
     return StepResponse.awaiting()
 
 
-@step("check-answer")
+@step("check-answer", pure=True)
 def check_answer(answer: Answer) -> Answer:
     if not answer.approved:
         raise PermanentStepFailure(f"{answer.by or 'somebody'} did not approve the release")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from wfe.clock import SystemClock
+from wfe.lint.check import look_through
+
 from .support import FOLDERS, ROOT, catalog
 
 
@@ -23,3 +26,8 @@ def test_every_file_defines_a_workflow() -> None:
     files = {file for name in FOLDERS for file in (ROOT / name).glob("**/[!_]*.py")}
     sources = {Path(catalog().find(name).source[0]) for name in catalog().registry.ids()}
     assert files == sources
+
+
+def test_nothing_is_to_be_said_about_any_of_them() -> None:
+    """What people copy is as `wfe workflows check` wants it."""
+    assert look_through(catalog(), SystemClock().now()) == []
