@@ -53,6 +53,18 @@ def ship(order) -> None:
         raise PermanentStepFailure("no truck today")
 
 
+@workflow("delivery")
+def delivery(order: dict):
+    left(order)
+    ship(order)
+
+
+@workflow("two-deliveries")
+def two_deliveries(order: dict):
+    first = delivery.as_step.config(name="first")
+    parallel(first({"fail": False}), delivery.as_step.config(name="second")(order))
+
+
 @workflow("order")
 def order(order: dict):
     pair = parallel(left(order), right(order))
@@ -135,6 +147,27 @@ def test_a_failure_shows_what_was_undone_and_why(spawn: Any) -> None:
     assert re.search(r" ┌ left +✓ done +\S+ ↺ reverted", final)
     assert re.search(r"   ship +✗ failed +\S+ ↺ reverted +no truck", final)
     assert "error: order:rocket:x failed; all it had done was undone." in final
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+def test_the_steps_of_nested_workflows_stand_below_theirs(spawn: Any, columns: int) -> None:
+    run = ["run", "two-deliveries", "--tx", "x", "-p", "fail=true"]
+    code, lines = ended(spawn(*run, columns=columns))
+    assert code == 10
+    wanted = [
+        " ┌ first ✓ done _ ↺ reverted",
+        " │ left ✓ done _ ↺ reverted",
+        " │ ship ✓ done _ ↺ reverted",
+        " └ second ✗ failed _ ↺ reverted",
+        " left ✓ done _ ↺ reverted",
+        " ship ✗ failed _ ↺ reverted",
+    ]
+    _, shown = ended(spawn("executions", "show", "x", "--steps", columns=columns))
+    for found in (lines, shown):
+        steps = [re.sub(r" +", " ", re.sub(r"\d+\.\ds", "_", line)) for line in found]
+        assert [step for step in steps if any(step.startswith(one) for one in wanted)] == [
+            next(step for step in steps if step.startswith(one)) for one in wanted
+        ]
 
 
 def test_waiting_keys_can_be_pasted_while_it_waits(spawn: Any) -> None:

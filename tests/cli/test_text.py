@@ -59,6 +59,9 @@ def test_moments_are_printed_in_utc() -> None:
         (185, "3m05s"),
         (7800, "2h10m"),
         (367_200, "4d06h"),
+        (300, "5m"),
+        (7200, "2h"),
+        (2_592_000, "30d"),
         (-1, "0.0s"),
     ],
 )
@@ -88,3 +91,34 @@ def test_a_failure_is_its_type_and_what_it_says_where_both_say_something(
     name: str | None, message: str, shown: str
 ) -> None:
     assert text.failure(name, message) == shown
+
+
+PAGE = """\
+A paragraph of words, which is filled anew where the line is too long for the terminal,
+and goes on in a second line.
+
+  first          what stands in columns goes on below the last one of them
+  second         short
+                 and goes on here
+
+Short.
+"""
+
+
+def test_a_page_is_made_to_fit_a_narrow_terminal() -> None:
+    assert text.fitted(PAGE, 50).split("\n") == [
+        "A paragraph of words, which is filled anew where",
+        "the line is too long for the terminal, and goes on",
+        "in a second line.",
+        "",
+        "  first          what stands in columns goes on",
+        "                 below the last one of them",
+        "  second         short and goes on here",
+        "",
+        "Short.",
+        "",
+    ]
+
+
+def test_a_page_that_fits_stays_as_it_is() -> None:
+    assert text.fitted(PAGE, 100) == PAGE

@@ -201,7 +201,7 @@ def test_where_nobody_is_there_to_wake_it_that_is_told(stored: Project) -> None:
         document = why(stored, f"{workflow}:tx")
         assert document["is_held"] is False
         assert document["held_by"].startswith("nobody")
-        assert "Nobody is there to wake it then" in told(document)
+        assert "Nobody is there to see to what comes next" in told(document)
         assert document["commands"][0]["does"] == "carry it on"
 
 

@@ -124,7 +124,7 @@ class _View:
         if not causes:
             yield "Nothing is at work in it, and nothing is waited for: it has to be carried on."
         if head.wake_at is not None and self._execution.holder is None:
-            yield "Nobody is there to wake it then: it has to be carried on."
+            yield "Nobody is there to see to what comes next: carry it on then, or have a wfe serve."
         if head.parent_step_idempotency_key is not None and self._depth == 0:
             yield f"It is the child of {head.parent_step_idempotency_key}."
 

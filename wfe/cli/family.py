@@ -2,12 +2,106 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import contextlib
+from collections.abc import Iterator, Mapping
+from time import monotonic
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
-from wfe.model import Execution, ExecutionKey, StepKey
+from wfe.errors import WfeError
+from wfe.model import Execution, ExecutionKey, StepKey, StepState
 
 if TYPE_CHECKING:
+    from wfe.cli.session import Session
     from wfe.store.contract import Reader
+
+#: So many executions are looked into, and so many levels of them.
+_MOST = 16
+_DEEPEST = 8
+
+#: Seconds between two looks, at least.
+_PACE = 0.2
+
+
+class Child(NamedTuple):
+    """An execution that is a step of another one, and those of its own steps that are looked into."""
+
+    execution: Execution
+    children: Children
+
+
+#: By the step that runs them.
+Children = Mapping[str, Child]
+
+NONE: Children = MappingProxyType({})
+
+
+def looked_into(reader: Reader, parent: Execution) -> Children:
+    """The children of which there is more to tell than that they are done, with theirs: those under way
+    before others, and no more than anybody would read."""
+    return _looked_into(reader, parent, iter(range(_MOST)), _DEEPEST)
+
+
+def _looked_into(
+    reader: Reader, parent: Execution, left: Iterator[int], levels: int
+) -> dict[str, Child]:
+    found: dict[str, Child] = {}
+    for step in _telling(parent) if levels else ():
+        child = child_of(reader, parent, step)
+        if child is None:
+            continue
+        if next(left, None) is None:
+            break
+        found[step] = Child(child, _looked_into(reader, child, left, levels - 1))
+    return found
+
+
+def _telling(parent: Execution) -> list[str]:
+    """The steps that run a workflow, and are neither to come nor simply done."""
+    simple = (StepState.DONE, StepState.NOT_STARTED, StepState.SKIPPED, StepState.SKIPPED_FAILURE)
+    steps = []
+    for step, spec in parent.flow.steps.items():
+        if spec.child is not None:
+            record = parent.step(step)
+            if record.invoke not in simple or record.compensate is not StepState.DORMANT:
+                steps.append(step)
+    return sorted(steps, key=lambda step: step not in parent.active)
+
+
+class Onlooker:
+    """Looks into the children of an execution again and again, as others move them. Reads the store by
+    a connection of its own; where it cannot, the children are as they were."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._open = contextlib.ExitStack()
+        self._reader: Reader | None = None
+        self._seen: Execution | None = None
+        self._children = NONE
+        self._next = 0.0
+
+    def children(self, parent: Execution) -> Children:
+        """As `looked_into`, of what `parent` was not long ago."""
+        if not any(spec.child for spec in parent.flow.steps.values()):
+            return NONE
+        is_news = parent is not self._seen
+        is_last = is_news and parent.head.is_final
+        if monotonic() < self._next and not is_last:
+            return self._children
+        with contextlib.suppress(WfeError):
+            if self._reader is None:
+                self._reader = self._open.enter_context(self._session.reader())
+            if self._reader is not None and (self._reader.changed() or is_news):
+                began = monotonic()
+                self._children = looked_into(self._reader, parent)
+                self._seen = parent
+                # Many children take half of one's time at most.
+                self._next = monotonic() + max(_PACE, monotonic() - began)
+        return self._children
+
+    def close(self) -> None:
+        """Look no more."""
+        self._open.close()
 
 
 def child_of(reader: Reader, parent: Execution, step: str) -> Execution | None:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from wfe.cli import report, text, tree
+from wfe.cli import family, report, text, tree
 from wfe.cli.capture import lines_of_output
 from wfe.clock import SystemClock
 from wfe.model import Action, Event, EventKind, Execution, StepKey
@@ -135,7 +135,7 @@ class Lines:
 
 
 class LiveTree:
-    """The steps of the execution as a tree, redrawn as they change."""
+    """The steps of the execution as a tree, redrawn as they change, with those of its children."""
 
     def __init__(self, session: Session, *, answers: bool) -> None:
         from wfe.cli.render import Screen
@@ -150,13 +150,19 @@ class LiveTree:
         )
         self._screen = Screen(self._terminal, colors=session.colors(sys.stderr))
         self._execution: Execution | None = None
+        self._onlooker = family.Onlooker(session)
         self._progress: dict[str, tree.Progress] = {}
         self._frame = 0
         self._key = ""
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        with self._terminal, self._screen.live(self._draw), lines_of_output(self.say):
+        with (
+            self._terminal,
+            contextlib.closing(self._onlooker),
+            self._screen.live(self._draw),
+            lines_of_output(self.say),
+        ):
             yield
 
     def on_event(self, event: Event) -> None:
@@ -194,16 +200,18 @@ class LiveTree:
         if execution is None:
             return []
         self._screen.fit(os.get_terminal_size(self._terminal.fileno()))
-        now = SystemClock().now()
+        now, children = SystemClock().now(), self._onlooker.children(execution)
         height = room = max(self._screen.height - _MARGIN, 3)
-        lines = self._lines(execution, now, room)
+        lines = self._lines(execution, children, now, room)
         while len(lines) > height and room > 1:  # notes that have a line of their own
             room = max(room - (len(lines) - height), 1)
-            lines = self._lines(execution, now, room)
+            lines = self._lines(execution, children, now, room)
         return [*lines, self._screen.summary(execution, now)]
 
-    def _lines(self, execution: Execution, now: datetime, room: int) -> list[Text]:
-        part = tree.part(execution, now, self._progress, room)
+    def _lines(
+        self, execution: Execution, children: family.Children, now: datetime, room: int
+    ) -> list[Text]:
+        part = tree.part(execution, now, self._progress, room, children)
         return self._screen.part(part, frame=self._frame)
 
 

@@ -14,6 +14,11 @@ class Look(NamedTuple):
     #: On a terminal.
     style: str
 
+    @property
+    def ink(self) -> str:
+        """The style of the word: yellow, which nobody can read on white, is left to the symbol."""
+        return "bold" if self.style == "yellow" else self.style
+
 
 LOOKS = {
     "done": Look("✓", "+", "green"),

@@ -26,8 +26,10 @@ from wfe.model import Execution
 if TYPE_CHECKING:
     from wfe.cli.diagram import Diagram
 
-_BRACKETS = {"": " ", "first": "┌", "middle": "│", "last": "└"}
-_ASCII_BRACKETS = {"": " ", "first": "|", "middle": "|", "last": "|"}
+_BRACKETS = {"": " ", "first": "┌", "middle": "│", "last": "└", "fold": "…"}
+_ASCII_BRACKETS = {"": " ", "first": "|", "middle": "|", "last": "|", "fold": "~"}
+#: Brackets that go on beside the steps of a child.
+_OPEN = ("first", "middle")
 _MOVING = ("running", "compensating")
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 #: Cells that a shortened text needs to say anything.
@@ -92,7 +94,7 @@ class Screen:
 
     def state(self, word: str, *, frame: int | None = None) -> Text:
         """The symbol and the word of a state; `frame` moves the symbol of what is under way."""
-        return Text.assemble(self._symbol(word, frame), " ", Text(word, look(word).style))
+        return Text.assemble(self._symbol(word, frame), " ", Text(word, look(word).ink))
 
     def _symbol(self, word: str, frame: int | None) -> Text:
         symbol, plain, style = look(word)
@@ -208,7 +210,7 @@ class Screen:
         from wfe.cli import diagram_text
 
         for line in diagram_text.drawn(diagram, self.width, plain=self._is_plain):
-            styles = ("bold" if part.word == "*" else look(part.word).style for part in line)
+            styles = ("bold" if part.word == "*" else look(part.word).ink for part in line)
             parts = [Text(part.text, style) for part, style in zip(line, styles, strict=True)]
             self.line(*parts)
 
@@ -222,8 +224,8 @@ class Screen:
     def _left_out(self, counts: Mapping[str, int], where: str) -> list[Text]:
         if not counts:
             return []
-        told = ", ".join(f"{count} {word}" for word, count in counts.items())
-        return [Text(f" {'...' if self._is_plain else '…'} {told} {where}", "dim")]
+        dots = "..." if self._is_plain else "…"
+        return [Text(f" {dots} {tree.told(counts)} {where}", "dim")]
 
     def summary(self, execution: Execution, now: datetime, *, status: str | None = None) -> Text:
         """Where an execution stands, on one line. `status`: another one than it has now."""
@@ -254,7 +256,7 @@ class Screen:
             if not row.notes or _length(line) <= self.width:
                 lines.append(line)
             else:
-                indent = 6 + 2 * row.depth
+                indent = 6 + 2 * row.depth + sum(2 + 2 * depth for _, depth in row.stem)
                 notes = self._cut(notes, max(self.width - indent, 10))
                 lines += [head, Text.assemble(" " * indent, notes)]
         for line in lines:
@@ -263,10 +265,14 @@ class Screen:
 
     def _cells(self, row: tree.Row, frame: int | None) -> list[Text]:
         brackets = _ASCII_BRACKETS if self._is_plain else _BRACKETS
+        stem = "".join(
+            f"{brackets['middle' if bracket in _OPEN else '']} {'  ' * depth}"
+            for bracket, depth in row.stem
+        )
         indent = "  " * row.depth
-        is_quiet = _word(row) in ("not_started", "skipped")
+        is_quiet = row.bracket == "fold" or _word(row) in ("not_started", "skipped")
         name = Text(self._known(text.shown(row.step)), "dim" if is_quiet else "")
-        first = Text.assemble(" ", Text(brackets[row.bracket], "dim"), " ", indent, name)
+        first = Text.assemble(" ", Text(stem + brackets[row.bracket], "dim"), " ", indent, name)
         return [first, *self._side(row.invoke, frame), *self._side(row.compensate, frame)]
 
     def _side(self, side: tree.Side | None, frame: int | None) -> list[Text]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wfe.cli import documents, output, text, timeline, tree
+from wfe.cli import documents, family, output, text, timeline, tree
 from wfe.model import ErrorRecord, Execution, ExecutionKey, Json, StepKey, StepStatus, TimelineEvent
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ class View(NamedTuple):
     timeline: Sequence[TimelineEvent]
     #: It stood so then; how it stands now is another matter.
     is_past: bool
+    #: Those whose steps are shown as well.
+    children: family.Children = family.NONE
 
     @property
     def status(self) -> str:
@@ -132,7 +134,8 @@ def draw(screen: Screen, session: Session, view: View, sections: Set[str] = USUA
     _draw_head(screen, view, whole="head" in sections)
     if "steps" in sections:
         screen.line()
-        for line in screen.steps(tree.rows(execution, view.moment, is_past=view.is_past)):
+        rows = tree.rows(execution, view.moment, is_past=view.is_past, children=view.children)
+        for line in screen.steps(rows):
             screen.line(line)
     if "waiting" in sections and not view.is_past:
         draw_waiting(screen, session, execution)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -9,6 +10,7 @@ import typer
 
 from wfe.cli.command import alone, command
 from wfe.cli.output import RUN_FORMATS
+from wfe.cli.serve import Otel
 from wfe.cli.session import Session
 from wfe.errors import UsageError
 
@@ -83,6 +85,7 @@ def run(
             help="A step of --tx that the workflow has under another name now; may be repeated.",
         ),
     ] = None,
+    otel: Otel = False,
 ) -> int:
     """Run a workflow and print its result.
 
@@ -111,7 +114,7 @@ def run(
     if value is not NOT_GIVEN:
         workflow.check_input(value)
 
-    from wfe.cli import conclusion, foreground, recorder
+    from wfe.cli import conclusion, foreground, recorder, telemetry
     from wfe.cli.live import watcher
     from wfe.model import ExecutionKey
 
@@ -130,7 +133,12 @@ def run(
 
     if tx is not None:
         _say_which_case(session, workflow.id, tx)
-    with recorder.recording(events, watcher(session, answers=until == "done")) as watching:
+    with contextlib.ExitStack() as stack:
+        if otel:
+            session.listeners.append(stack.enter_context(telemetry.traces(session)).on_event)
+        watching = stack.enter_context(
+            recorder.recording(events, watcher(session, answers=until == "done"))
+        )
         key = None if tx is None else ExecutionKey(workflow.id, tx)
         driven = foreground.drive(session, catalog, begin, watching, key=key, timeout=patience)
     if until == "stored" and events != "-":

@@ -50,7 +50,7 @@ def show(
     wfe executions show order-0042 --steps --outputs --at 4
     wfe executions show order-0042 -o json
     """
-    from wfe.cli import keys, output, report
+    from wfe.cli import family, keys, output, report
 
     chosen = {"steps": steps, "input": input, "outputs": outputs, "errors": errors}
     with session.reader() as reader:
@@ -58,6 +58,8 @@ def show(
         assert reader is not None
         asked = timeline or at is not None
         entries = reader.timeline(execution.head.execution_id) if asked else ()
+        looks = session.for_people and at is None
+        children = family.looked_into(reader, execution) if looks else family.NONE
     if at is not None:
         from wfe.store import history
 
@@ -67,7 +69,9 @@ def show(
     else:
         from wfe.clock import SystemClock
 
-        view = report.View(execution, SystemClock().now(), entries, is_past=False)
+        view = report.View(
+            execution, SystemClock().now(), entries, is_past=False, children=children
+        )
     sections = {name for name, wanted in chosen.items() if wanted}
     sections |= {"timeline"} if timeline else set()
     match session.output:

@@ -93,10 +93,16 @@ def seconds(moment: datetime | None, until: datetime | None) -> float | None:
 
 
 def elapsed(length: float | None) -> str:
-    """A duration as a person reads it: 0.4s, 12s, 3m05s, 2h10m, 4d06h; empty for None."""
+    """A duration as a person reads it: 0.4s, 12s, 3m05s, 2h10m, 4d06h; a round one, such as people
+    set, 5m, 2h, 30d; empty for None."""
     if length is None:
         return ""
     length = max(length, 0.0)
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if length >= size:
+            if length % size == 0:
+                return f"{int(length // size)}{unit}"
+            break
     if length < 9.95:
         return f"{length:.1f}s"
     whole = round(length)
@@ -188,3 +194,55 @@ def broken(text: str, room: float, measure: Callable[[str], float]) -> list[str]
                 lines.append("")
             lines[-1] += character
     return [line.rstrip() for line in lines]
+
+
+def fitted(page: str, width: int) -> str:
+    """A page of text for `width` cells: paragraphs are filled anew, and what stands in columns goes on
+    below its last one. What fits stays as it is."""
+    return "\n\n".join(_fitted(block, width) for block in page.split("\n\n"))
+
+
+def _fitted(block: str, width: int) -> str:
+    lines = block.rstrip("\n").split("\n")
+    if max(map(cells, lines)) <= width:
+        return block
+    end = block[len(block.rstrip("\n")) :]
+    if any(re.search(_GAP, line) for line in lines):
+        return "\n".join(_hanging(line, width) for line in _whole(lines)) + end
+    indent = " " * (len(lines[0]) - len(lines[0].lstrip()))
+    return _filled(" ".join(map(str.strip, lines)), width, indent, indent) + end
+
+
+#: Between two columns.
+_GAP = r"(?<=\S)  +(?=\S)"
+
+#: From here on a line goes on with the one before.
+_DEEP = 8
+
+
+def _whole(lines: list[str]) -> list[str]:
+    """Lines with what goes on in the next one behind them."""
+    whole: list[str] = []
+    for line in lines:
+        if whole and line.startswith(" " * _DEEP):
+            whole[-1] += f" {line.strip()}"
+        else:
+            whole.append(line)
+    return whole
+
+
+def _hanging(line: str, width: int) -> str:
+    """A line that goes on below its last column, or a little further in where that leaves no room."""
+    indent = len(line) - len(line.lstrip())
+    column = max((match.end() for match in re.finditer(_GAP, line)), default=0)
+    if not indent < column <= width // 2:
+        column = indent + 4
+    return _filled(line.lstrip(), width, " " * indent, " " * column)
+
+
+def _filled(words: str, width: int, first: str, others: str) -> str:
+    import textwrap
+
+    return textwrap.fill(
+        words, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
+    )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from difflib import get_close_matches
 from typing import Annotated
 
 import typer
 
-from wfe.cli import guides
+from wfe.cli import guides, text
 from wfe.cli.command import alone, command
 from wfe.cli.exit_codes import MEANINGS, ExitCode
 from wfe.cli.session import Session
@@ -171,5 +173,8 @@ def topic(
         near = get_close_matches(name, TOPICS, n=1)
         hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(TOPICS)}."
         raise UsageError(f"There is no topic {name!r}.", hint=hint)
-    print(TOPICS[name](), end="")
+    page = TOPICS[name]()
+    if sys.stdout.isatty():
+        page = text.fitted(page, os.get_terminal_size(sys.stdout.fileno()).columns)
+    print(page, end="")
     return ExitCode.OK

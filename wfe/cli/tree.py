@@ -1,6 +1,7 @@
 """An execution as rows, one per step: what a tree of steps says, whoever draws it.
 
-Going backwards has a column of its own, so that a step that was done and then undone shows both.
+Going backwards has a column of its own, so that a step that was done and then undone shows both. The steps
+of a child stand below the step that runs it, as far as there is more to tell of them (`family`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from wfe.cli import family, text
+from wfe.cli.family import Children
 from wfe.model import (
     Execution,
     ExecutionKey,
@@ -24,6 +26,9 @@ from wfe.model import (
     StepState,
     StepStatus,
 )
+
+#: Rows of a child; with more, those that are not under way are left out.
+_LONGEST = 12
 
 
 class Side(NamedTuple):
@@ -40,6 +45,7 @@ class Row(NamedTuple):
 
     step: str
     #: Its place in a stage of several steps: `first`, `middle`, `last`; empty where it is alone.
+    #: `fold`: it is no step, but says which steps of a child are left out.
     bracket: str
     #: How many conditions surround it.
     depth: int
@@ -48,6 +54,8 @@ class Row(NamedTuple):
     #: None while nothing is to be undone.
     compensate: Side | None
     notes: tuple[str, ...]
+    #: Of a step of a child: bracket and depth of the steps that it is a part of, the outermost first.
+    stem: tuple[tuple[str, int], ...] = ()
 
 
 class Progress(NamedTuple):
@@ -67,47 +75,87 @@ def rows(
     progress: Mapping[str, Progress] | None = None,
     *,
     is_past: bool = False,
+    children: Children = family.NONE,
 ) -> list[Row]:
     """The steps in the order of the flow. `is_past`: so it was at `now`, whoever had it in hand."""
-    return _rows(execution, _places(execution.flow), now, progress or {}, is_past=is_past)
+    return _rows(_places(execution, children), now, progress or {}, is_past=is_past)
 
 
 class _Place(NamedTuple):
     """A step, and where it stands in its stage."""
 
+    execution: Execution
     step: str
-    number: int
-    length: int
+    bracket: str
+    stem: tuple[tuple[str, int], ...]
+    #: Its own steps follow.
+    is_open: bool
 
 
-def _places(flow: Flow) -> list[_Place]:
+class _Fold(NamedTuple):
+    """Steps of a child that are left out, in words."""
+
+    told: str
+    stem: tuple[tuple[str, int], ...]
+
+
+def _places(
+    execution: Execution, children: Children, stem: tuple[tuple[str, int], ...] = ()
+) -> list[_Place | _Fold]:
+    found: list[_Place | _Fold] = []
+    for stage in execution.flow.stages:
+        for number, step in enumerate(stage):
+            bracket, child = _bracket(number, len(stage)), children.get(step)
+            found.append(_Place(execution, step, bracket, stem, child is not None))
+            if child is not None:
+                own = (*stem, (bracket, len(execution.flow.steps[step].guards)))
+                found += _folded(_places(child.execution, child.children, own), own)
+    return found
+
+
+def _folded(
+    places: Sequence[_Place | _Fold], stem: tuple[tuple[str, int], ...]
+) -> list[_Place | _Fold]:
+    """Those of a child; of many steps those around the first that is under way."""
+    start, end = _window(places, _LONGEST)
+    before, after = _counted(places[:start], stem), _counted(places[end:], stem)
     return [
-        _Place(name, number, len(stage))
-        for stage in flow.stages
-        for number, name in enumerate(stage)
+        *([_Fold(f"{told(before)} before", stem)] if before else []),
+        *places[start:end],
+        *([_Fold(f"{told(after)} after", stem)] if after else []),
     ]
 
 
+def told(counts: Mapping[str, int]) -> str:
+    """How many steps are in which state, in words."""
+    return ", ".join(f"{count} {word}" for word, count in counts.items())
+
+
 def _rows(
-    execution: Execution,
-    places: Sequence[_Place],
+    places: Sequence[_Place | _Fold],
     now: datetime,
     progress: Mapping[str, Progress],
     *,
     is_past: bool,
 ) -> list[Row]:
-    at_work = "running" if is_past or execution.holder is not None else "interrupted"
     found = []
-    for step, number, length in places:
+    for place in places:
+        if isinstance(place, _Fold):
+            found.append(Row(place.told, "fold", 0, None, None, (), place.stem))
+            continue
+        execution, step = place.execution, place.step
         spec, record = execution.flow.steps[step], execution.step(step)
+        at_work = "running" if is_past or execution.holder is not None else "interrupted"
+        own = None if place.stem else progress.get(step)
         found.append(
             Row(
                 step=step,
-                bracket=_bracket(number, length),
+                bracket=place.bracket,
                 depth=len(spec.guards),
                 invoke=_invoke(spec, record, now, at_work),
                 compensate=_compensate(spec, record, now, at_work),
-                notes=tuple(_notes(execution.head, spec, record, now, progress.get(step))),
+                notes=tuple(_notes(execution.head, spec, record, now, own)),
+                stem=place.stem,
             )
         )
     return found
@@ -154,29 +202,54 @@ class Part(NamedTuple):
     after: Mapping[str, int]
 
 
-def part(execution: Execution, now: datetime, progress: Mapping[str, Progress], room: int) -> Part:
-    """All rows where they fit into `room` lines; else those around the first that is under way. Costs
-    little for a step that is left out, so that a thousand of them can be drawn while they move."""
-    places = _places(execution.flow)
-    start, end = 0, len(places)
-    if len(places) > room:
-        room = max(room - 2, 1)
-        current = _current(execution, places)
-        start = min(max(current - room // 3, 0), len(places) - room)
-        end = start + room
+def part(
+    execution: Execution,
+    now: datetime,
+    progress: Mapping[str, Progress],
+    room: int,
+    children: Children = family.NONE,
+) -> Part:
+    """All rows where they fit into `room` lines; else without the steps of some children, and where
+    even that is too much those around the first that is under way. Costs little for a step that is left
+    out, so that a thousand of them can be drawn while they move."""
+    places, shown = _places(execution, children), dict(children)
+    while len(places) > room and shown:
+        shown.popitem()
+        places = _places(execution, shown)
+    start, end = _window(places, room)
     return Part(
-        _counted(execution, places[:start]),
-        _rows(execution, places[start:end], now, progress, is_past=False),
-        _counted(execution, places[end:]),
+        _counted(places[:start], ()),
+        _rows(places[start:end], now, progress, is_past=False),
+        _counted(places[end:], ()),
     )
 
 
-def _current(execution: Execution, places: Sequence[_Place]) -> int:
+def _window(places: Sequence[_Place | _Fold], room: int) -> tuple[int, int]:
+    """From where to where there is room for them."""
+    if len(places) <= room:
+        return 0, len(places)
+    room = max(room - 2, 1)
+    start = min(max(_current(places) - room // 3, 0), len(places) - room)
+    return start, start + room
+
+
+def _current(places: Sequence[_Place | _Fold]) -> int:
     """Where something happens; where nothing does, the first step that is not over."""
-    if execution.active:
-        return next((i for i, place in enumerate(places) if place.step in execution.active), 0)
-    to_come = (i for i, place in enumerate(places) if _is_to_come(execution.step(place.step)))
-    return next(to_come, len(places) - 1)
+    under_way, to_come = None, None
+    for number, place in enumerate(places):
+        if isinstance(place, _Fold):
+            continue
+        if place.step in place.execution.active:
+            if not place.is_open:
+                return number
+            under_way = number if under_way is None else under_way
+        elif (
+            to_come is None and under_way is None and _is_to_come(place.execution.step(place.step))
+        ):
+            to_come = number
+    if under_way is not None:
+        return under_way
+    return len(places) - 1 if to_come is None else to_come
 
 
 def _is_to_come(record: StepRecord) -> bool:
@@ -185,8 +258,12 @@ def _is_to_come(record: StepRecord) -> bool:
     return record.invoke in (StepState.NOT_STARTED, StepState.INVOKING)
 
 
-def _counted(execution: Execution, places: Sequence[_Place]) -> Mapping[str, int]:
-    known = map(execution.steps.get, (place.step for place in places))
+def _counted(
+    places: Sequence[_Place | _Fold], stem: tuple[tuple[str, int], ...]
+) -> Mapping[str, int]:
+    """The steps of one execution by state, without those of its children."""
+    own = (p for p in places if isinstance(p, _Place) and p.stem == stem)
+    known = (place.execution.steps.get(place.step) for place in own)
     return Counter(_NOT_STARTED if record is None else str(record.state) for record in known)
 
 
