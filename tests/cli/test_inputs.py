@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from wfe import Workflow, step, workflow
+from wfe.authoring.registry import Registry
 from wfe.authoring.responses import NOT_GIVEN
-from wfe.cli.inputs import json_value, moment, seconds, workflow_input
-from wfe.errors import UsageError
+from wfe.cli.inputs import fitted, json_value, moment, seconds, workflow_input
+from wfe.errors import InvalidInput, UsageError
 
 NOW = datetime(2026, 11, 30, 8, 0, tzinfo=UTC)
 
@@ -130,3 +133,53 @@ def test_an_empty_answer_is_called_empty_and_no_answer_is_pointed_at_parameters(
     with pytest.raises(UsageError) as refused:
         json_value("kim", "--response")
     assert "-p" not in refused.value.hint
+
+
+@dataclass
+class Origin:
+    branch: str
+
+
+@dataclass
+class Release:
+    version: str
+    build: int | None = None
+    of: Origin | None = None
+
+
+@pytest.mark.parametrize(
+    ("parameters", "fields"),
+    [
+        (["version=1.0"], {"version": "1.0"}),
+        (["version=0042", "build=7"], {"version": "0042", "build": 7}),
+        (["version=true", "of.branch=1"], {"version": "true", "of": {"branch": "1"}}),
+        (['version="1.0"'], {"version": "1.0"}),
+    ],
+)
+def test_a_parameter_that_reads_as_json_is_text_where_only_text_fits(
+    parameters: list[str], fields: dict[str, Any]
+) -> None:
+    value = workflow_input(None, parameters)
+    assert fitted(_releasing(), value, parameters) == fields
+
+
+@pytest.mark.parametrize("parameters", [["version=x", "build=seven"], ["build=7"], ["of.tag=1"]])
+def test_a_parameter_that_does_not_fit_as_text_either_is_refused(parameters: list[str]) -> None:
+    value = workflow_input(None, parameters)
+    with pytest.raises(InvalidInput) as refusal:
+        fitted(_releasing(), value, parameters)
+    assert "release" in refusal.value.message
+
+
+def _releasing() -> Workflow[Any, Any]:
+    with Registry().scope():
+
+        @step(pure=True)
+        def build(version: str) -> str:
+            return version
+
+        @workflow("release")
+        def release(given: Release) -> Any:
+            return build(given.version)
+
+    return release

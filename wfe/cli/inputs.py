@@ -6,10 +6,13 @@ import sys
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wfe.durations import duration
-from wfe.errors import UsageError
+from wfe.errors import InvalidInput, UsageError
+
+if TYPE_CHECKING:
+    from wfe.authoring.workflows import Workflow
 
 
 def workflow_input(json: str | None, parameters: Sequence[str]) -> Any:
@@ -29,6 +32,31 @@ def workflow_input(json: str | None, parameters: Sequence[str]) -> Any:
     return value
 
 
+def fitted(workflow: Workflow[Any, Any], value: Any, parameters: Sequence[str]) -> Any:
+    """`value`, which is what `workflow_input` has made of these parameters, as the workflow takes it: a
+    parameter that reads as JSON is meant as text where only that fits, as in `-p version=1.0`.
+
+    Raises:
+        InvalidInput: it does not fit.
+    """
+    from copy import deepcopy
+
+    unread = {key: text for key, _, text in (each.partition("=") for each in parameters)}
+    value, first = deepcopy(value), None
+    while True:
+        try:
+            workflow.check_input(value)
+        except InvalidInput as refusal:
+            first = first or refusal
+            place = f" at {refusal.parameter}."
+            keys = [key for key in unread if refusal.message.endswith(f"{place}{key}.")]
+            if not keys or unread[keys[0]].startswith("@"):
+                raise first from None
+            _put(value, keys[0], unread.pop(keys[0]))
+        else:
+            return value
+
+
 def json_value(text: str, flag: str) -> Any:
     """The value of JSON text, of a file (`@file.json`) or of standard input (`-`)."""
     if text == "-":
@@ -42,13 +70,18 @@ def json_value(text: str, flag: str) -> Any:
 def _set(target: dict[str, Any], parameter: str) -> None:
     """Put `a.b=value` where it belongs."""
     key, equals, text = parameter.partition("=")
-    if not equals or not all(parts := key.split(".")):
+    if not equals or not all(key.split(".")):
         raise UsageError(f"-p {parameter!r} does not read key=value.")
-    for part in parts[:-1]:
+    _put(target, key, _parameter_value(text, f"-p {key}"))
+
+
+def _put(target: dict[str, Any], key: str, value: Any) -> None:
+    *outer, last = key.split(".")
+    for part in outer:
         target = target.setdefault(part, {})
         if not isinstance(target, dict):
-            raise UsageError(f"-p {parameter!r} goes into {part!r}, which is no object.")
-    target[parts[-1]] = _parameter_value(text, f"-p {key}")
+            raise UsageError(f"-p {key} goes into {part!r}, which is no object.")
+    target[last] = value
 
 
 def _parameter_value(text: str, flag: str) -> Any:

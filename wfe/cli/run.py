@@ -44,7 +44,7 @@ def run(
             "--param",
             "-p",
             metavar="KEY=VALUE",
-            help="A key of the input: JSON if it parses, else text; @FILE is a file's content; "
+            help="A key of the input: JSON if it parses and fits, else text; @FILE is a file's content; "
             "a.b nests.",
         ),
     ] = None,
@@ -112,7 +112,7 @@ def run(
     on_change = inputs.on_change(allow_changed, rename or [])
     workflow, catalog = session.target(target)
     if value is not NOT_GIVEN:
-        workflow.check_input(value)
+        value = inputs.fitted(workflow, value, param or [])
 
     from wfe.cli import conclusion, foreground, recorder, telemetry
     from wfe.cli.live import watcher

@@ -84,17 +84,21 @@ def schedule(
     from wfe.cli import inputs
 
     value = inputs.workflow_input(input, param or [])
+    interval = inputs.seconds(every, "--every")
+    workflow, catalog = session.target(target)
+    if value is NOT_GIVEN:
+        workflow.check_input(None)
+    else:
+        value = inputs.fitted(workflow, value, param or [])
     wanted = _schedule(
         cron,
-        inputs.seconds(every, "--every"),
+        interval,
         timezone=tz,
         number_of_executions=max_,
         concurrency=_one_of("--overlap", overlap, _OVERLAPS),
         catch_up=_one_of("--catch-up", catch_up, {word: word for word in _CATCH_UPS}),
         input=None if value is NOT_GIVEN else value,
     )
-    workflow, catalog = session.target(target)
-    workflow.check_input(None if value is NOT_GIVEN else value)
     plan = _plan(workflow, wanted, name or workflow.id)
     _check_free(session, plan, workflow)
 
