@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import shutil
 import signal
-import subprocess
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -18,9 +13,10 @@ from typing import Any
 import pexpect  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from tests.project import WFE, Project
+from tests.project import WFE, Project, until
 
 from .screen import screen_after
+from .serving import PATIENCE, serving
 
 JOBS = """
 import pathlib
@@ -66,43 +62,15 @@ def jobs(project: Project) -> Project:
     return project
 
 
-@contextmanager
-def serving(project: Project, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that serves, from the moment on at which it does."""
-    process = subprocess.Popen(
-        [WFE, "serve", "--log-format", "json", *arguments],
-        cwd=project.root,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert process.stderr is not None
-        while json.loads(process.stderr.readline())["event"] != "schedule":
-            pass
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def stop(process: subprocess.Popen[str], number: signal.Signals) -> list[dict[str, Any]]:
-    """Send a signal; what the process told."""
-    process.send_signal(number)
-    _, told = process.communicate(timeout=30)
-    return [json.loads(line) for line in told.splitlines()]
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def ticks(project: Project, name: str) -> list[dict[str, Any]]:
     """What the ledger has of a schedule, in order."""
-    found = project.wfe("schedules", "ticks", name, "--limit", "500", "-o", "json").document
+    found = project.wfe("schedules", "ticks", name, "--limit", "5000", "-o", "json").document
     return list(reversed(found))
+
+
+#: Ticks of each second before one is killed, and about as many after it. The long form (make schedules)
+#: takes two minutes.
+EACH = 60 if os.environ.get("SCHEDULES") == "full" else 3
 
 
 def test_of_two_of_which_one_is_killed_every_tick_is_run_once(jobs: Project) -> None:
@@ -117,12 +85,12 @@ def test_of_two_of_which_one_is_killed_every_tick_is_run_once(jobs: Project) -> 
         )
 
     with serving(jobs) as first, serving(jobs) as second:
-        wait_until(lambda: are_done(3))
-        first.kill()
+        until(lambda: are_done(EACH), PATIENCE + 2 * EACH)
+        first.process.kill()
         count = len(ticks(jobs, "often"))
-        wait_until(lambda: are_done(count + 1))
-        assert stop(second, signal.SIGTERM)[-1]["event"] == "note"
-        assert second.returncode == 143
+        until(lambda: are_done(count + 1), PATIENCE + 2 * EACH)
+        assert second.stop()[-1]["event"] == "note"
+        assert second.process.returncode == 143
     runs = [line.split() for line in noted.read_text().splitlines()]
     for name, apart in (("pulse", 1.0), ("often", 0.5)):
         known = {datetime.fromisoformat(tick["scheduled_for"]): tick for tick in ticks(jobs, name)}
@@ -142,41 +110,37 @@ def test_what_was_accepted_or_killed_elsewhere_is_driven(jobs: Project) -> None:
     accepted = jobs.execute("run", "two-steps", "-i", "1", "--tx", "accepted", "--until", "stored")
     assert (accepted.code, (jobs.root / "begun").exists()) == (0, False)
     (jobs.root / "go").touch()
-    with serving(jobs) as process:
+    with serving(jobs) as served:
 
         def state() -> str:
             shown = jobs.wfe("executions", "show", "accepted", "-o", "json").document
             return str(shown["execution"]["state"])
 
-        wait_until(lambda: state() == "done")
-        stop(process, signal.SIGINT)
-    assert process.returncode == 130
+        until(lambda: state() == "done")
+        served.stop(signal.SIGINT)
+    assert served.process.returncode == 130
 
 
 def test_the_first_signal_lets_the_running_step_end(jobs: Project) -> None:
     jobs.execute("run", "two-steps", "-i", "1", "--tx", "t1", "--until", "stored")
-    with serving(jobs) as process:
-        wait_until((jobs.root / "begun").exists)
-        process.send_signal(signal.SIGTERM)
-        assert process.stderr is not None
-        told = ""
-        while "Stopping" not in told:
-            told = process.stderr.readline()
+    with serving(jobs) as served:
+        until((jobs.root / "begun").exists)
+        served.process.send_signal(signal.SIGTERM)
+        served.until(event="note", message="Stopping")
         (jobs.root / "go").touch()
-        process.communicate(timeout=20)
-        assert process.returncode == 143
+        served.rest()
+        assert served.process.returncode == 143
     steps = jobs.wfe("executions", "show", "t1", "-o", "json").document["execution"]["steps"]
     assert steps["linger"]["invoke"]["state"] == "done"
     assert steps["echo"]["invoke"]["state"] == "not_started"
 
 
 def test_without_its_database_it_ends(jobs: Project) -> None:
-    with serving(jobs) as process:
+    with serving(jobs) as served:
         shutil.rmtree(jobs.db.parent)
-        assert process.stderr is not None
-        told = process.stderr.read()  # to the end
-        assert process.wait(timeout=20) == 1
-    assert "wfe.db" in told.splitlines()[-2]
+        told = served.rest()
+        assert served.process.returncode == 1
+    assert "wfe.db" in told[-2]["printed"]
 
 
 @pytest.mark.parametrize("width", [60, 100])

@@ -10,7 +10,11 @@ import pytest
 
 _TESTS = Path(__file__).parent.parent
 
-_CASES = [f"E{number}" for number in range(1, 15)] + [f"P{number}" for number in range(1, 12)]
+_CASES = [
+    *(f"S{number}" for number in range(1, 10)),
+    *(f"E{number}" for number in range(1, 15)),
+    *(f"P{number}" for number in range(1, 12)),
+]
 
 _ELSEWHERE = {
     "E11": ["store/test_sweep.py::test_two_thousand_short_runs_are_swept_and_the_dry_run_counts"],

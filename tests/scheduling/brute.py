@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from bisect import bisect_left
+from collections import defaultdict
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import accumulate
 from typing import NamedTuple
@@ -29,13 +30,8 @@ class Sets(NamedTuple):
     def expression(self) -> str:
         return " ".join("*" if one is None else ",".join(map(str, sorted(one))) for one in self)
 
-    def fits(self, wall: datetime) -> bool:
-        return (
-            _in(wall.minute, self.minutes)
-            and _in(wall.hour, self.hours)
-            and _in(wall.month, self.months)
-            and self._fits_day(wall)
-        )
+    def fits_date(self, day: date) -> bool:
+        return _in(day.month, self.months) and self._fits_day(day)
 
     def _fits_day(self, day: date) -> bool:
         weekday = day.isoweekday() % 7
@@ -48,6 +44,13 @@ def _in(number: int, numbers: frozenset[int] | None) -> bool:
     return numbers is None or number in numbers
 
 
+@functools.cache
+def times_of(sets: Sets) -> set[int]:
+    """The minutes of a day that fit, counted from midnight."""
+    whole = range(24 * 60)
+    return {n for n in whole if _in(n % 60, sets.minutes) and _in(n // 60, sets.hours)}
+
+
 class Minutes:
     """What clocks in a zone show at each minute from `first` to `last`."""
 
@@ -57,6 +60,10 @@ class Minutes:
         tz = ZoneInfo(zone)
         self.walls = [moment.astimezone(tz).replace(tzinfo=None) for moment in self.moments]
         self.latest = list(accumulate(self.walls, max))
+        #: Of each date the moments at which clocks show it, and how many minutes after midnight.
+        self.dates: dict[date, list[tuple[datetime, int]]] = defaultdict(list)
+        for moment, wall in zip(self.moments, self.walls, strict=True):
+            self.dates[wall.date()].append((moment, wall.hour * 60 + wall.minute))
 
     def first_at_or_past(self, wall: datetime) -> datetime:
         """The first minute at which clocks show `wall`, or have gone past it without showing it."""
@@ -71,20 +78,19 @@ def minutes_around(zone: str, day: date) -> Minutes:
 
 
 def fires(sets: Sets, zone: str, start: datetime, end: datetime, around: date) -> list[datetime]:
-    """The fires after `start`, up to and including `end`."""
-    minutes = minutes_around(zone, around)
+    """The fires after `start`, up to and including `end`, which are within a day of `around`."""
+    return fires_within(sets, minutes_around(zone, around), start, end)
+
+
+def fires_within(sets: Sets, minutes: Minutes, start: datetime, end: datetime) -> list[datetime]:
+    """The fires after `start`, up to and including `end`; there are minutes of a day before and after."""
+    times = times_of(sets)
+    # The first and the last one may not be whole.
+    dates = [day for day in sorted(minutes.dates)[1:-1] if sets.fits_date(day)]
     if sets.hours is None or len(sets.hours) == 24:
-        found = {
-            moment
-            for moment, wall in zip(minutes.moments, minutes.walls, strict=True)
-            if sets.fits(wall)
-        }
+        found = {moment for day in dates for moment, n in minutes.dates[day] if n in times}
     else:
-        dates = sorted({wall.date() for wall in minutes.walls})[1:-1]
-        walls = (
-            datetime.combine(day, time()) + number * MINUTE
-            for day in dates
-            for number in range(24 * 60)
-        )
-        found = {minutes.first_at_or_past(wall) for wall in walls if sets.fits(wall)}
+        midnights = [datetime.combine(day, time()) for day in dates]
+        walls = (midnight + n * MINUTE for midnight in midnights for n in times)
+        found = {minutes.first_at_or_past(wall) for wall in walls}
     return sorted(moment for moment in found if start < moment <= end)

@@ -4,6 +4,7 @@ that can be restarted over their store, and a clock that can be set."""
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Coroutine
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,6 +14,9 @@ from wfe.scheduling.loop import Scheduler
 from wfe.store.contract import CheckpointStore
 from wfe.store.ledger import Tick
 from wfe.testing import VirtualClock, VirtualLoop
+
+#: The long forms are wanted: make schedules.
+IS_FULL = os.environ.get("SCHEDULES") == "full"
 
 #: When every test begins.
 START = datetime.fromisoformat("2026-03-02T12:00:30+00:00")
@@ -53,12 +57,18 @@ class World:
         self.inputs: list[Any] = []
         #: What was decided, in order.
         self.decided: list[Tick] = []
-        #: Seconds that a job takes.
+        #: Seconds that a job takes, where its workflow is none of `durations`.
         self.takes = 0.0
+        self.durations: dict[str, float] = {}
         self.engine: Engine
         self.scheduler: Scheduler
 
-    def play(self, test: Callable[[World], Coroutine[Any, Any, None]]) -> None:
+    def play(
+        self,
+        test: Callable[[World], Coroutine[Any, Any, None]],
+        *,
+        loop: Callable[[], VirtualLoop] = VirtualLoop,
+    ) -> None:
         async def main() -> None:
             await self.begin()
             try:
@@ -66,7 +76,7 @@ class World:
             finally:
                 await self.end()
 
-        with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        with asyncio.Runner(loop_factory=loop) as runner:
             runner.run(main())
 
     def job(self, name: str = "job", schedule: Schedule | None = None, **options: Any) -> None:
@@ -75,7 +85,7 @@ class World:
         async def work(ctx: StepContext, value: Any = None) -> None:
             self.runs.append((ctx.workflow_id, ctx.scheduled_for, self.clock.now()))
             self.inputs.append(value)
-            await asyncio.sleep(self.takes)
+            await asyncio.sleep(self.durations.get(ctx.workflow_id, self.takes))
 
         with self.registry.scope():
             made = step("work", **options)(work)

@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tests.scheduling.serving import START, World
+from tests.scheduling.serving import IS_FULL, START, World
 from wfe import Recording, Schedule
 from wfe.model import ExecutionKey
+from wfe.scheduling.schedule import Timetable
 from wfe.store import owners
 from wfe.store.ledger import Claim
 from wfe.store.memory import MemoryStore
@@ -466,15 +467,25 @@ def test_a_year_of_seconds_that_were_missed_is_not_listed(world: World) -> None:
     world.play(test)
 
 
-def test_an_hour_of_seconds_does_not_drift() -> None:
+@pytest.mark.parametrize("schedule", [Schedule(interval=1), Schedule(cron="* * * * * *")])
+def test_seconds_do_not_drift(schedule: Schedule) -> None:
+    """For an hour; in the long form for a day."""
+    seconds = 86_400 if IS_FULL else 3600
     world = World(MemoryStore, Recording.REFERENCE)
-    world.job(schedule=Schedule(interval=1))
+    world.job(schedule=schedule)
 
     async def test(world: World) -> None:
-        await world.wait(3600)
-        assert world.began == [float(n) for n in range(1, 3601)]
+        await world.wait(seconds)
+        assert world.began == [float(n) for n in range(1, seconds + 1)]
 
     world.play(test)
+
+
+@pytest.mark.parametrize("schedule", [Schedule(interval=1), Schedule(cron="* * * * * *")])
+def test_a_day_has_86400_seconds(schedule: Schedule) -> None:
+    timetable = Timetable(schedule, anchor=START)
+    fires = timetable.between(START, START + timedelta(days=1))
+    assert list(fires) == [at(number) for number in range(1, 86_401)]
 
 
 def test_a_triggered_run_obeys_the_rule_on_overlap(world: World) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from wfe.cli.command import alone, command
 from wfe.cli.session import Session
 from wfe.errors import UsageError
+
+if TYPE_CHECKING:
+    from wfe.discover import Catalog
 
 app = alone()
 
@@ -22,9 +26,30 @@ LogFormat = Annotated[
     ),
 ]
 
+Otel = Annotated[
+    bool,
+    typer.Option("--otel", help="Send traces to where OTEL_* variables say: pip install wfe[otel]"),
+]
+
 
 @command(app, "serve")
-def serve(session: Session, log_format: LogFormat = None) -> int:
+def serve(
+    session: Session,
+    log_format: LogFormat = None,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Import modules anew that change: pip install wfe[watch]"),
+    ] = False,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="HOST:PORT",
+            help="Answer Prometheus there: pip install wfe[metrics]",
+        ),
+    ] = None,
+    otel: Otel = False,
+) -> int:
     """Run what is due: schedules of workflows, timers, and whatever a process that is gone has left,
     until Ctrl-C.
 
@@ -34,11 +59,36 @@ def serve(session: Session, log_format: LogFormat = None) -> int:
     \b
     wfe serve
     wfe serve --log-format json
+    wfe serve --watch
+    wfe serve --metrics 127.0.0.1:9464
     """
-    from wfe.cli import serving
-    from wfe.cli.failures import Failure
+    from wfe.cli import serving, telemetry
+    from wfe.cli.extras import check_installed
 
     shown = serving.reporter(session, log_format)
+    if watch:
+        check_installed("--watch", "watchfiles", "watchfiles", "watch")
+    catalog = _catalog(session)
+    with contextlib.ExitStack() as stack:
+        beside = serving.Beside(watch=watch)
+        if metrics is not None:
+            counted, place = stack.enter_context(telemetry.metrics(session, metrics))
+            beside.events.append(counted.on_event)
+            beside.ticks.append(counted.on_tick)
+            beside.said.append(f"Metrics are at {place}")
+        if otel:
+            beside.events.append(stack.enter_context(telemetry.traces(session)).on_event)
+        return serving.serve(session, catalog, shown, beside=beside)
+
+
+def _catalog(session: Session) -> Catalog:
+    """What there is to serve; what did not load is told.
+
+    Raises:
+        UsageError: there is nothing.
+    """
+    from wfe.cli.failures import Failure
+
     catalog = session.catalog()
     for error in (*catalog.failures, *catalog.conflicts.values()):
         Failure.of(error).tell(color=session.colors(sys.stderr))
@@ -48,4 +98,4 @@ def serve(session: Session, log_format: LogFormat = None) -> int:
             f"There is no workflow to serve: {where}.",
             hint="Name a file, folder or module with --app.",
         )
-    return serving.serve(session, catalog, shown)
+    return catalog

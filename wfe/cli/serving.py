@@ -18,15 +18,20 @@ from typing import Any
 from wfe.cli.capture import stdout_kept
 from wfe.cli.foreground import Interrupts, engine_of, leave_running_steps, log_shown
 from wfe.cli.journal import Journal, Reporter
+from wfe.cli.reloads import Listeners, Reloads
 from wfe.cli.session import Session
+from wfe.cli.supervisor import Supervisor, status_of
 from wfe.clock import SystemClock
 from wfe.discover import Catalog
 from wfe.errors import StoreError, UsageError
+from wfe.reloading import Reloader
 from wfe.runtime.engine import Engine
+from wfe.runtime.subscriptions import Subscriber
 from wfe.scheduling.loop import Scheduler
 from wfe.scheduling.plan import Plan
 from wfe.scheduling.upkeep import Upkeep
 from wfe.store.database import absolute
+from wfe.store.ledger import Tick
 from wfe.store.sweep import Due, sweep
 
 #: Seconds between two looks at whether there is anything left to serve, and between two sweeps.
@@ -51,7 +56,27 @@ def reporter(session: Session, log_format: str | None) -> Reporter:
     return Journal(as_json=log_format == "json")
 
 
-def serve(session: Session, catalog: Catalog, shown: Reporter, plan: Plan | None = None) -> int:
+class Beside:
+    """What is wanted beside serving."""
+
+    def __init__(self, *, watch: bool = False) -> None:
+        #: Take over what changes in the modules.
+        self.watch = watch
+        #: Are told what happens to executions, and what becomes of ticks.
+        self.events: list[Subscriber] = []
+        self.ticks: list[Callable[[Tick], None]] = []
+        #: Sentences for the person who watches.
+        self.said: list[str] = []
+
+
+def serve(
+    session: Session,
+    catalog: Catalog,
+    shown: Reporter,
+    plan: Plan | None = None,
+    *,
+    beside: Beside | None = None,
+) -> int:
     """Serve all there is; or a plan alone, until it fires no more. The exit code.
 
     Raises:
@@ -60,45 +85,57 @@ def serve(session: Session, catalog: Catalog, shown: Reporter, plan: Plan | None
     gc.enable()
     sys.setswitchinterval(0.001)
     with stdout_kept(), shown.running(), log_shown(shown):
-        number = asyncio.run(_serve(session, catalog, shown, plan))
+        number = asyncio.run(_serve(session, catalog, shown, plan, beside or Beside()))
     code = 0 if number is None else 128 + number
     leave_running_steps(code)
     return code
 
 
 async def _serve(
-    session: Session, catalog: Catalog, shown: Reporter, plan: Plan | None
+    session: Session, catalog: Catalog, shown: Reporter, plan: Plan | None, beside: Beside
 ) -> int | None:
     """The signal that ended it; None: there was nothing left."""
     engine = engine_of(session, catalog)
     again = session.command("executions", "resume") if plan else session.command("serve")
     last_word = f"What is unfinished goes on with: {again}"
+    listeners = Listeners(engine, (shown.on_event, *beside.events))
+
+    def on_tick(tick: Tick) -> None:
+        for told in (shown.on_tick, *beside.ticks):
+            told(tick)
+
     with Interrupts(lambda: shown.leave(last_word)) as interrupts:
         async with AsyncExitStack() as stack:
+            supervisor = stack.enter_context(Supervisor())
             await engine.start()
             stack.push_async_callback(_close, engine, session.config.grace, shown, interrupts)
-            for workflow_id in catalog.registry.ids():
-                engine.subscribe(workflow_id, shown.on_event)
-            upkeep = None
+            listeners.hear(catalog.registry)
+            # First of all, so that what is dead is in no schedule's way.
+            upkeep = Upkeep(engine, on_taken=shown.on_taken)
             if plan is None:
-                # First of all, so that what is dead is in no schedule's way.
-                upkeep = Upkeep(engine, on_taken=shown.on_taken)
                 await upkeep.start()
                 stack.push_async_callback(upkeep.stop)
                 stack.callback(_sweeping(session, engine, shown.say).cancel)
-            scheduler = Scheduler(engine, own=plan is None, on_tick=shown.on_tick)
+            scheduler = Scheduler(engine, own=plan is None, on_tick=on_tick)
             await scheduler.start()
             stack.push_async_callback(scheduler.stop)
             if plan is not None:
                 await scheduler.add(plan)
             for name, error in scheduler.failures.items():
                 shown.say(f"The schedule of {name} is not served: {error}")
+            if beside.watch:
+                reloader = Reloader(catalog, session.config.app, root=session.config.root)
+                reloads = Reloads(reloader, engine, scheduler, upkeep, listeners, shown)
+                await stack.enter_async_context(reloads.watching())
             shown.serving(engine, scheduler)
-            watched = [scheduler.wait(), *([upkeep.wait()] if upkeep is not None else [])]
+            for sentence in beside.said:
+                shown.say(sentence)
+            supervisor.ready(lambda: status_of(scheduler))
+            stack.callback(supervisor.stopping)
             await _first_of(
                 interrupts.arrived.wait(),
-                *watched,
-                *([] if plan is None else [_until_over(engine, scheduler)]),
+                scheduler.wait(),
+                *([upkeep.wait()] if plan is None else [_until_over(engine, scheduler)]),
             )
         shown.say(last_word if interrupts.signal is not None else "It fires no more.")
         return interrupts.signal

@@ -20,7 +20,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import count
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 from wfe.clock import LONGEST_SLEEP
 from wfe.errors import InvalidSchedule, StoreBusy, StoreError
@@ -29,6 +29,7 @@ from wfe.scheduling.firing import Firing
 from wfe.scheduling.orphans import Orphans
 from wfe.scheduling.plan import Plan, own_plan
 from wfe.scheduling.reading import changed_reading
+from wfe.scheduling.served import Served, Upcoming
 from wfe.store import owners
 from wfe.store.ledger import Claim, Tick
 
@@ -45,36 +46,6 @@ _AGAIN = timedelta(seconds=1)
 
 #: A clock that was set back by more than this is followed.
 _SET_BACK = timedelta(seconds=1)
-
-
-class Upcoming(NamedTuple):
-    """A schedule that is served, and when it fires next."""
-
-    plan: Plan
-    #: None: it fires no more.
-    next: datetime | None
-
-
-class _Entry:
-    """A schedule that is served."""
-
-    __slots__ = ("due", "fired", "is_exhausted", "plan", "since", "vain")
-
-    def __init__(self, plan: Plan, since: datetime, fired: int, *, vain: str = "") -> None:
-        self.plan = plan
-        #: Everything up to here is in the ledger.
-        self.since = since
-        #: How many executions there were, as far as is known here.
-        self.fired = fired
-        #: Why its ticks cannot be begun; empty: they can.
-        self.vain = vain
-        self.due = plan.next(since)
-        self.is_exhausted = False
-
-    @property
-    def is_over(self) -> bool:
-        limit = self.plan.schedule.number_of_executions
-        return self.due is None or self.is_exhausted or (limit is not None and self.fired >= limit)
 
 
 class Scheduler:
@@ -101,8 +72,8 @@ class Scheduler:
         #: Schedules of workflows that mean nothing, by the workflow's id: they are not served.
         self.failures: dict[str, InvalidSchedule] = {}
         self._firing = Firing(engine, self.owner, on_tick=self._on_tick, wake=self.wake)
-        self._entries: dict[str, _Entry] = {}
-        self._heap: list[tuple[datetime, int, _Entry]] = []
+        self._entries: dict[str, Served] = {}
+        self._heap: list[tuple[datetime, int, Served]] = []
         self._numbers = count()
         self._woken = asyncio.Event()
         #: Is set as long as what is served is what the workflows want.
@@ -184,7 +155,7 @@ class Scheduler:
             if plan.name not in wanted:
                 del self._entries[plan.name]
                 if plan.workflow_id not in self._engine.registry.ids():
-                    self._enter(_Entry(plan, entry.since, entry.fired, vain=_no_workflow(plan)))
+                    self._enter(Served(plan, entry.since, entry.fired, vain=_no_workflow(plan)))
             elif not entry.vain and wanted[plan.name].registration == plan.registration:
                 del wanted[plan.name]
         await self.add(*wanted.values())
@@ -215,7 +186,7 @@ class Scheduler:
             if (change := changed_reading(plan, row)) is not None:
                 logger.warning("%s See: %s", change.sentence, change.preview)
             self._firing.plans[plan.name] = plan
-            self._enter(_Entry(plan, min(row.accounted_until, now), row.fired))
+            self._enter(Served(plan, min(row.accounted_until, now), row.fired))
 
     async def trigger(self, plan: Plan) -> Tick | None:
         """Begin an execution of a schedule now, beside its ticks; what came of it: where executions
@@ -252,12 +223,12 @@ class Scheduler:
         """Nothing that is served fires any more, nor waits for its beginning."""
         return not self._entries and self._firing.is_idle
 
-    def _enter(self, entry: _Entry) -> None:
+    def _enter(self, entry: Served) -> None:
         self._entries[entry.plan.name] = entry
         self._push(entry)
         self._woken.set()
 
-    def _push(self, entry: _Entry) -> None:
+    def _push(self, entry: Served) -> None:
         if entry.due is None or entry.is_over:
             self._entries.pop(entry.plan.name, None)
         else:
@@ -333,7 +304,7 @@ class Scheduler:
             entry.due = entry.plan.next(entry.since)
             self._push(entry)
 
-    def _due(self) -> list[_Entry]:
+    def _due(self) -> list[Served]:
         due = []
         while self._heap and self._heap[0][0] <= self._now:
             _, _, entry = heapq.heappop(self._heap)
@@ -341,7 +312,7 @@ class Scheduler:
                 due.append(entry)
         return due
 
-    def _is_there(self, entry: _Entry) -> bool:
+    def _is_there(self, entry: Served) -> bool:
         """A workflow that is unregistered takes its own schedule along."""
         plan = entry.plan
         if entry.vain or plan.origin == "command":
@@ -364,11 +335,11 @@ class Scheduler:
         await ledger.register(left, owner=self.owner, now=self._now)
         for plan, row in self._orphans.among(rows, self._entries) if self._own else ():
             since = min(row.accounted_until, self._now)
-            self._enter(_Entry(plan, since, row.fired, vain=_no_workflow(plan)))
+            self._enter(Served(plan, since, row.fired, vain=_no_workflow(plan)))
 
     # --- firing ----------------------------------------------------------------------------------
 
-    async def _fire(self, due: Sequence[_Entry]) -> None:
+    async def _fire(self, due: Sequence[Served]) -> None:
         """Fire what is due; where that fails, it is due again soon."""
         if not due:
             return
@@ -392,7 +363,7 @@ class Scheduler:
                 entry.due = entry.plan.next(entry.since)
                 self._push(entry)
 
-    async def _ours(self, due: Sequence[_Entry]) -> list[_Entry]:
+    async def _ours(self, due: Sequence[Served]) -> list[Served]:
         """Without orphans that somebody has begun to serve."""
         orphans = [entry.plan for entry in due if entry.vain]
         still = await self._orphans.without_holder(orphans)
@@ -401,7 +372,7 @@ class Scheduler:
                 del self._entries[plan.name]
         return [entry for entry in due if not entry.vain or entry.plan.name in still]
 
-    def _claims(self, entry: _Entry) -> list[Claim]:
+    def _claims(self, entry: Served) -> list[Claim]:
         return self._firing.claims(
             entry.plan, entry.since, self._now, self._present_since, vain=entry.vain
         )
