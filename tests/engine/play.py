@@ -93,6 +93,9 @@ class Play:
         self.finished: list[ExecutionState] = []
         #: The process is about to end: nothing is to start.
         self.is_closing = False
+        #: A finished execution has handlers on record that ended with their process, as nobody rewrites
+        #: what is final. Whoever takes it back resumes it.
+        self.is_left = False
         if begin:
             self.send(Begin())
 
@@ -132,7 +135,9 @@ class Play:
         """The process is gone, with every handler it had, and another one takes over."""
         self.calls.clear()
         self.is_closing = False
-        if not self.execution.head.is_final:
+        if self.execution.head.is_final:
+            self.is_left = self.execution.head.running > 0
+        else:
             self.send(Resume())
 
     def _end(self, step: str) -> dict[str, Any]:
@@ -172,6 +177,9 @@ class Play:
 
     def cancel(self) -> None:
         self.send(Cancel())
+        if self.is_left:
+            self.is_left = False
+            self.send(Resume())
 
     def pass_time(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
