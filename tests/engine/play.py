@@ -179,7 +179,7 @@ class Play:
         self.send(Cancel())
         if self.is_left:
             self.is_left = False
-            self.send(Resume())
+            self.send(Resume(at_work=frozenset(self.calls)))
 
     def pass_time(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
