@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from tests.engine.play import START, Play, flow
 from wfe.engine.endings import retry_delay
-from wfe.engine.events import Answer, Begin, Cancel, Resume, Retry
+from wfe.engine.events import Answer, Begin, Cancel, Resume, Retry, Succeeded
 from wfe.engine.machine import apply
 from wfe.errors import NotAllowed, StepNotFound, StepNotWaiting, TransactionFinished, WrongAction
 from wfe.model import (
     Action,
+    DomainEvent,
     EventKind,
     ExecutionState,
     StepOptions,
@@ -431,6 +433,13 @@ def test_a_step_that_holds_its_caller_runs_to_its_end_and_then_counts_as_timed_o
     assert play.called == ["a", "~a"]
 
 
+def test_a_handler_that_ends_at_the_very_deadline_is_late() -> None:
+    play = Play(flow("a", options={"a": {"timeout": 5}}))
+    play.now += timedelta(seconds=5)
+    play.succeed("a")
+    assert play.step("a").invoke is StepState.TIMEOUT
+
+
 def test_the_timeout_of_a_step_counts_from_its_first_start() -> None:
     play = Play(flow("a", options={"a": {**ASYNC, "timeout": 5, "max_retries": 9}}))
     play.now += timedelta(seconds=3)
@@ -551,6 +560,49 @@ def test_resume_attempts_what_was_in_flight_again_and_leaves_what_waits_alone() 
     play.succeed("a")
     play.answer("b")
     assert play.is_in(ExecutionState.DONE)
+
+
+def test_resume_leaves_alone_what_is_at_work_here() -> None:
+    play = Play(flow(("a", "b")))
+    del play.calls["b"]
+    play.send(Resume(at_work=frozenset({"a"})))
+    assert (play.calls["a"].attempt, play.calls["b"].attempt) == (1, 2)
+    play.to_the_end()
+    assert play.called == ["a", "b", "b"]
+
+
+def test_what_an_earlier_attempt_reports_counts_for_nothing() -> None:
+    play = Play(flow("a"))
+    play.reopen()
+    play.send(Succeeded(step="a", action=Action.INVOKE, attempt=1, output=b"of the dead"))
+    assert play.step("a").output is None
+    assert not play.execution.head.is_final
+
+
+def test_what_a_step_emitted_is_kept_with_its_success() -> None:
+    play = Play(flow("a", "b", options={"b": ASYNC}))
+    told = _emitted("a")
+    play.send(Succeeded(**_end_of(play, "a"), output=b"1", emitted=(told,)))
+    play.wait("b")
+    answered = _emitted("b")
+    play.send(Answer(step="b", action=Action.INVOKE, output=b"2", emitted=(answered,)))
+    assert (play.step("a").emitted, play.step("b").emitted) == ((told,), (answered,))
+
+
+def _end_of(play: Play, step: str) -> dict[str, Any]:
+    call = play.calls.pop(step)
+    return {"step": step, "action": call.action, "attempt": call.attempt}
+
+
+def _emitted(step: str) -> DomainEvent:
+    return DomainEvent(
+        name="told",
+        data=1,
+        event_group_id="g",
+        workflow_id="w",
+        transaction_id="t",
+        step=step,
+    )
 
 
 def test_resume_goes_on_undoing() -> None:
