@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from enum import StrEnum
+from typing import Any
 
 from wfe.engine import tables
 
@@ -15,25 +15,26 @@ arrow shows cannot happen. A double end is final. A step has an *invoke* side an
 each with a state of its own and a status, which tells the attempts apart.
 """
 
-_SECTIONS: Mapping[str, tuple[str, Mapping[StrEnum, frozenset[StrEnum]]]] = {
+#: Title → what is to be said, and the table.
+_SECTIONS: Mapping[str, tuple[str, Mapping[Any, frozenset[Any]]]] = {
     "An execution": (
-        "`waiting_to_compensate`: it has turned, and waits for what is in flight. A kept `done` "
-        "execution may be cancelled: the one way out of a final state.",
-        dict(tables.EXECUTION),
+        """`waiting_to_compensate`: it has turned, and waits for what is in flight. A kept `done` execution may
+be cancelled: the one way out of a final state.""",
+        tables.EXECUTION,
     ),
     "A step, invoking": (
-        "A retry stays `invoking`. `skipped`: a condition did not hold, or the step said so; "
-        "`skipped_failure`: a step before it failed and was passed over.",
-        dict(tables.INVOKE),
+        """A retry stays `invoking`. `skipped`: a condition did not hold, or the step said so;
+`skipped_failure`: a step before it failed and was passed over.""",
+        tables.INVOKE,
     ),
     "A step, compensating": (
         "`dormant`: there was nothing to undo so far. A step without an undo is `reverted` at once.",
-        dict(tables.COMPENSATE),
+        tables.COMPENSATE,
     ),
     "The status of either side": (
-        "`waiting_response`: its handler is at work, or an answer from outside is waited for; "
-        "`temp_failure`: the next attempt is to come.",
-        dict(tables.STATUS),
+        """`waiting_response`: its handler is at work, or an answer from outside is waited for;
+`temp_failure`: the next attempt is to come.""",
+        tables.STATUS,
     ),
 }
 
@@ -46,7 +47,7 @@ def write() -> str:
     return "\n".join(parts)
 
 
-def _arrows(table: Mapping[StrEnum, frozenset[StrEnum]]) -> Iterator[str]:
+def _arrows(table: Mapping[Any, frozenset[Any]]) -> Iterator[str]:
     """In the order of the table, so that the page is the same each time."""
     states = list(table)
     yield f"    [*] --> {states[0]}"
