@@ -1,11 +1,13 @@
 # Everything goes through the virtual environment; another place for it: make check VENV=/some/folder
 VENV ?= .venv
 BIN := $(VENV)/bin
+# What wfe is compared with has an environment of its own, which only `make bench` needs.
+BENCH ?= build/bench-dbos
 # A transaction id of its own for each `make run`.
 TX := demo-$(shell date -u +%Y%m%dT%H%M%SZ)-$(shell echo $$PPID)
 
 .NOTPARALLEL:
-.PHONY: setup run check test crash lint type fmt bench clean
+.PHONY: setup run check test crash schedules docs lint type fmt bench clean
 
 setup: $(VENV)/installed  ## the environment, made again only when pyproject.toml has changed
 
@@ -37,12 +39,24 @@ test: setup
 crash: setup  ## the long form of tests/crash: every crash point, many processes, many kills
 	CRASH=full $(BIN)/pytest tests/crash
 
+docs: setup  ## what of docs/ is made by programs: the reference, the recorded night shift, the table of the last benchmark
+	$(BIN)/python -m tests.docs.write
+	$(BIN)/python -m benchmarks.table
+
+schedules: setup  ## the long form of tests about schedules: three years of 400 expressions, a virtual week
+	SCHEDULES=full PYTHONHASHSEED=0 $(BIN)/pytest --numprocesses=auto tests/scheduling tests/acceptance/test_serve.py
+
 fmt: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup
-	$(foreach script,$(wildcard benchmarks/*.py),$(BIN)/python $(script) &&) true
+bench: setup $(BENCH)/installed  ## wfe, the floor below it and DBOS in one run: a table, and benchmarks/results/latest.json
+	$(BIN)/python -m benchmarks --dbos $(BENCH)/bin/python
+
+$(BENCH)/installed: benchmarks/requirements.txt
+	python3 -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
 
 clean:  ## everything that can be made again; the database in .wfe/ stays
 	rm -rf $(VENV) build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,6 +1,6 @@
 """What it costs to find executions among a million, and what an insert pays for it.
 
-    python benchmarks/listing.py [--rows 1000000] [--repeat 7] [--folder DIR]
+    python -m benchmarks.listing [--rows 1000000] [--repeat 7] [--folder DIR]
 
 The database is made in a temporary folder with multi-row SQL: a tenth are children, a fiftieth is
 unfinished, half have transaction ids that wfe made. Each question is asked through the reader that
@@ -24,6 +24,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from time import perf_counter, process_time
+from typing import NamedTuple
 
 from wfe.model import (
     Changes,
@@ -43,6 +44,7 @@ from wfe.store.migrations import MIGRATIONS, migrate
 from wfe.store.moments import to_micros
 from wfe.store.queries.pages import behind, place
 from wfe.store.queries.typed import conditions, states
+from wfe.store.reader import SQLiteReader
 from wfe.store.statements import INSERT_EXECUTIONS
 from wfe.store.writer import Packer, Parcel, Writer
 
@@ -226,60 +228,77 @@ def asked(text: str = "", **fields: object) -> Query:
     return Query(where=where, conditions=conditions(text, NOW), limit=51)
 
 
-def measure(question: Callable[[], object], repeat: int) -> tuple[float, float]:
-    wall, cpu = [], []
-    for _ in range(repeat):
-        began, used = perf_counter(), process_time()
-        question()
-        wall.append(perf_counter() - began)
-        cpu.append(process_time() - used)
-    return statistics.median(wall) * 1000, min(cpu) * 1000
+class Question(NamedTuple):
+    """One that is asked, and the milliseconds that it may take."""
+
+    name: str
+    ask: Callable[[], object]
+    most: float
+
+
+def questions(reader: SQLiteReader, count: int) -> list[Question]:
+    """What is asked of a database that `fill` has made with so many executions."""
+    everyone = {"parent_step_idempotency_key": None}
+    (deep,) = reader.list(Query(where=everyone, limit=1, offset=count // 2))
+    page = Query(where=everyone, conditions=(behind(place(deep)),), limit=51)
+    rare = f"order-2026-{count // 4 * 2:07}"
+    lists = {
+        "the newest page": (asked(), 10),
+        "a page half way": (page, 10),
+        "--state failed": (asked(state="failed"), 10),
+        "--state done,failed,reverted": (with_states("done,failed,reverted"), 10),
+        "--state failed,waiting": (with_states("failed,waiting"), 10),
+        "--state interrupted": (with_states("interrupted"), 100),
+        f"-q {rare}": (asked(rare), 100),
+        f"-q {rare[-5:]} -w order": (asked(rare[-5:], workflow_id="order"), 100),
+        "-q nonexistent": (asked("nonexistent"), 100),
+        "-q zq7": (asked("zq7"), 100),
+        "-q 'order 0042 done'": (asked("order 0042 done"), 100),
+        "-q order": (asked("order"), 100),
+        "-q é": (asked("é"), 100),
+    }
+    counts = {
+        "": asked(),
+        "-w order": Query(where={"workflow_id": "order"}),
+        "--state failed": asked(state="failed"),
+        "--state done": asked(state="done"),
+        "--state waiting": with_states("waiting"),
+        f"-q {rare}": asked(rare),
+    }
+    return [
+        *(
+            Question(name, partial(reader.list, query), most)
+            for name, (query, most) in lists.items()
+        ),
+        *(
+            Question(f"--count {name}".strip(), partial(reader.count, query), 100)
+            for name, query in counts.items()
+        ),
+    ]
+
+
+def seconds(ask: Callable[[], object]) -> float:
+    began = perf_counter()
+    ask()
+    return perf_counter() - began
 
 
 def report_questions(file: Path, count: int, repeat: int) -> None:
     with open_reader(file) as reader:
-        everyone = {"parent_step_idempotency_key": None}
-        (deep,) = reader.list(Query(where=everyone, limit=1, offset=count // 2))
-        page = Query(where=everyone, conditions=(behind(place(deep)),), limit=51)
-        rare = f"order-2026-{count // 4 * 2:07}"
-        lists = {
-            "the newest page": (asked(), 10),
-            "a page half way": (page, 10),
-            "--state failed": (asked(state="failed"), 10),
-            "--state done,failed,reverted": (with_states("done,failed,reverted"), 10),
-            "--state failed,waiting": (with_states("failed,waiting"), 10),
-            "--state interrupted": (with_states("interrupted"), 100),
-            f"-q {rare}": (asked(rare), 100),
-            f"-q {rare[-5:]} -w order": (asked(rare[-5:], workflow_id="order"), 100),
-            "-q nonexistent": (asked("nonexistent"), 100),
-            "-q zq7": (asked("zq7"), 100),
-            "-q 'order 0042 done'": (asked("order 0042 done"), 100),
-            "-q order": (asked("order"), 100),
-            "-q é": (asked("é"), 100),
-        }
-        for name, (query, most) in lists.items():
-            told(name, measure(partial(reader.list, query), repeat), most)
-        counts = {
-            "": asked(),
-            "-w order": Query(where={"workflow_id": "order"}),
-            "--state failed": asked(state="failed"),
-            "--state done": asked(state="done"),
-            "--state waiting": with_states("waiting"),
-            f"-q {rare}": asked(rare),
-        }
-        for name, query in counts.items():
-            told(f"--count {name}", measure(partial(reader.count, query), repeat), 100)
+        for name, ask, most in questions(reader, count):
+            wall, cpu = [], []
+            for _ in range(repeat):
+                used = process_time()
+                wall.append(seconds(ask))
+                cpu.append(process_time() - used)
+            taken = statistics.median(wall) * 1e3
+            verdict = "" if taken <= most else f"  over {most:.0f}"
+            print(f"{name:32}{taken:9.2f} ms  (cpu {min(cpu) * 1e3:.2f}){verdict}", flush=True)
 
 
 def with_states(listed: str) -> Query:
     everyone = {"parent_step_idempotency_key": None}
     return Query(where=everyone, conditions=(states(listed),), limit=51)
-
-
-def told(name: str, taken: tuple[float, float], most: float) -> None:
-    wall, cpu = taken
-    verdict = "" if wall <= most else f"  over {most:.0f}"
-    print(f"{name:32}{wall:9.2f} ms  (cpu {cpu:.2f}){verdict}", flush=True)
 
 
 def main() -> None:

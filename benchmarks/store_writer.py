@@ -1,6 +1,6 @@
 """What a commit costs, against plain sqlite3 writing the same rows in as many transactions.
 
-    python benchmarks/store_writer.py [--executions 1000] [--repeat 5] [--folder DIR]
+    python -m benchmarks.store_writer [--executions 1000] [--repeat 5] [--folder DIR]
 
 `alone` is one execution after the other, each of 5 durable steps in 6 commits; `together` is many of
 them in lock-step, whose commits form groups. `raw` is sqlite3 with prepared rows, one statement per
@@ -22,6 +22,7 @@ from time import perf_counter
 
 from msgspec.structs import replace
 
+from benchmarks import raw
 from wfe.model import (
     Changes,
     EventKind,
@@ -35,7 +36,6 @@ from wfe.model import (
     StepStatus,
     TimelineEvent,
 )
-from wfe.store import rows
 from wfe.store.database import Synchronous
 from wfe.store.sqlite import SQLiteStore
 from wfe.store.writer import Packer, Parcel
@@ -118,45 +118,6 @@ def _changes(execution: Execution, stage: int, now: datetime) -> Changes:
     return Changes(head=head, steps=steps, events=tuple(events), result=result)
 
 
-# --- plain sqlite3 -------------------------------------------------------------------------------
-
-
-def _insert(table: str, columns: Sequence[str]) -> str:
-    places = ", ".join("?" * len(columns))
-    return f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES ({places})"
-
-
-def _update(columns: Sequence[str]) -> str:
-    changes = ", ".join(f"{column} = ?{number}" for number, column in enumerate(columns, 3))
-    return f"UPDATE workflow_execution SET {changes} WHERE id = ?1 AND version = ?2"
-
-
-INSERT_EXECUTION = _insert("workflow_execution", rows.INSERT_COLUMNS)
-UPDATE_QUIET = _update(rows.QUIET_COLUMNS)
-UPDATE_MOVING = _update(rows.MOVING_COLUMNS)
-PUT_STEP = _insert("execution_step", rows.STEP_COLUMNS)
-INSERT_EVENT = _insert("execution_event", rows.EVENT_COLUMNS)
-INSERT_INPUT = _insert("execution_payload", ("execution_id", "input"))
-SET_RESULT = "UPDATE execution_payload SET result = ?2 WHERE execution_id = ?1"
-
-
-def raw_commit(connection: sqlite3.Connection, group: Sequence[Parcel]) -> None:
-    """One transaction, the way a script would write it."""
-    connection.execute("BEGIN IMMEDIATE")
-    for statement, values in (
-        (INSERT_EXECUTION, [p.row for p in group if p.is_new]),
-        (UPDATE_QUIET, [p.row for p in group if p.is_quiet]),
-        (UPDATE_MOVING, [p.row for p in group if not p.is_new and not p.is_quiet]),
-        (INSERT_INPUT, [(p.execution_id, p.input) for p in group if p.input is not None]),
-        (SET_RESULT, [(p.execution_id, p.result) for p in group if p.result is not None]),
-        (PUT_STEP, [row for p in group for row in p.steps]),
-        (INSERT_EVENT, [row for p in group for row in p.events]),
-    ):
-        if values:
-            connection.executemany(statement, values)
-    connection.execute("COMMIT")
-
-
 def parcels_of(packer: Packer, commits: Sequence[tuple[Execution, Changes]]) -> list[Parcel]:
     first, *others = commits
     return [packer.insertion(*first), *(packer.update(*commit) for commit in others)]
@@ -201,7 +162,7 @@ class Bench:
         parcels = parcels_of(Packer(), self.take(1)[0])
         began = perf_counter()
         for parcel in parcels:
-            raw_commit(self.raw, [parcel])
+            raw.commit(self.raw, [parcel])
         return perf_counter() - began
 
     async def together(self, executions: int) -> float:
@@ -217,7 +178,7 @@ class Bench:
         waves = list(zip(*(parcels_of(packer, c) for c in self.take(executions)), strict=True))
         began = perf_counter()
         for wave in waves:
-            raw_commit(self.raw, wave)
+            raw.commit(self.raw, wave)
         return perf_counter() - began
 
 

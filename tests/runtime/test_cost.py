@@ -1,6 +1,6 @@
 """What an execution that is not stored costs, counted instead of timed.
 
-`benchmarks/engine.py` measures time, which a busy machine distorts; the number of calls of functions
+`make bench` measures time, which a busy machine distorts; the number of calls of functions
 of wfe, and of tasks, is the same at every run. Each limit is some 15 % above what is reached.
 
 A limit that a change exceeds is raised on purpose or not at all: run the benchmark before and after
