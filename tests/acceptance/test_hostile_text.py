@@ -159,7 +159,7 @@ def test_while_it_runs_only_the_tree_moves_the_cursor(on_terminal: Callable[...,
 
 
 def test_in_a_pipe_ids_are_as_they_are_stored(stored: Project) -> None:
-    found = ("executions", "list", "-q", "t1")
+    found = ("executions", "list", "-q", "transaction~t1")
     assert stored.wfe(*found, "-o", "key").lines == [f"hostile:{ID}"]
     assert stored.wfe(*found).lines[0].split("\t")[0] == f"hostile:{ID}"
     shown = stored.wfe("executions", "show", f"hostile:{ID}", "-o", "json").document
