@@ -605,6 +605,19 @@ def _emitted(step: str) -> DomainEvent:
     )
 
 
+def test_a_step_whose_asking_again_was_held_back_is_given_up_by_a_cancel() -> None:
+    play = Play(flow(("a", "b"), options={"a": {**ASYNC, "retry_interval_awaiting": 4}}))
+    play.wait("a")
+    play.is_closing = True
+    play.pass_time(4)
+    assert play.step("a").held
+    play.cancel()
+    assert (play.step("a").invoke, play.step("a").held) == (StepState.FAILED, False)
+    play.reopen()
+    play.to_the_end()
+    assert play.is_in(ExecutionState.REVERTED)
+
+
 def test_resume_goes_on_undoing() -> None:
     play = Play(flow("a", "b", "c"))
     play.succeed("a", "b")

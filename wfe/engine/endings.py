@@ -208,7 +208,8 @@ def given_up(draft: Draft, record: StepRecord) -> None:
         name="ExecutionCancelled",
         message=f"Execution {head.workflow_id}:{head.transaction_id} was cancelled.",
     )
-    record = replace(record, failures=record.failures + 1, error=error)
+    # It may be held back: a process that is about to end was to ask for the answer once more.
+    record = replace(record, failures=record.failures + 1, error=error, held=False)
     record = _ended(draft, record, STEP_FAILED, STATUS_PERMANENT_FAILURE)
     draft.tell(EVENT_STEP_FAILURE, record, action=INVOKE, error=error)
     settle(draft, draft.options(record))
