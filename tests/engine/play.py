@@ -178,7 +178,7 @@ class Play:
     def cancel(self) -> None:
         self.send(Cancel())
         if self.is_left:
-            self.is_left = False
+            self.is_left = self.execution.head.is_final  # it had nothing to undo
             self.send(Resume(at_work=frozenset(self.calls)))
 
     def pass_time(self, seconds: float) -> None:
