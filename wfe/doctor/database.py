@@ -62,8 +62,8 @@ def contents(
         "leases",
         "every lease belongs to a process that lives",
         [
-            Finding(f"{owners.described(owner)} is gone, and its lease is left.", mend="wfe gc -y")
-            for owner in standing.lost_leases(connection)
+            Finding(f"{process} is gone, and its lease is left.", mend="wfe gc -y")
+            for process in dict.fromkeys(map(owners.described, standing.lost_leases(connection)))
         ],
     )
     yield result(
