@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("ci", max_examples=60, deadline=None, derandomize=True)
 settings.register_profile("nightly", max_examples=10_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how often what was done, where tests count it: kills, plays, losses of power."""
+    figures: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("passed", ()):
+        if report.when == "call":
+            for what, count in report.user_properties:
+                figures[what] += count
+    if figures:
+        told = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in figures.items())
+        terminalreporter.line(f"done on the way: {told}")

@@ -8,7 +8,6 @@ import os
 import random
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -26,19 +25,17 @@ SEED = int(os.environ.get("CRASH_SEED") or random.SystemRandom().randrange(1_000
 
 _T = TypeVar("_T")
 
-#: How often what was done.
-_FIGURES: Counter[str] = Counter()
-
 
 class Room:
     """Where plays are performed, each on a database of its own."""
 
-    def __init__(self, servers: Servers, folder: Path, name: str) -> None:
+    def __init__(self, servers: Servers, folder: Path, test: pytest.Item) -> None:
         self.servers = servers
         self.folder = folder
         self.is_full = IS_FULL
         #: Draws what the test draws, whatever other tests draw.
-        self.random = random.Random(f"{SEED} {name}")
+        self.random = random.Random(f"{SEED} {test.name}")
+        self._test = test
         self._empty = folder / "empty.db"
         self._numbers = itertools.count()
         open_for_writing(self._empty).close()
@@ -91,8 +88,8 @@ class Room:
             file.unlink()
 
     def count(self, **times: int) -> None:
-        """Have it said at the end of the run how often things were done."""
-        _FIGURES.update(times)
+        """Have it said at the end of the run how often things were done, whichever process did them."""
+        self._test.user_properties += times.items()
 
 
 @pytest.fixture(scope="session")
@@ -116,10 +113,4 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def room(servers: Servers, folder: Path, request: pytest.FixtureRequest) -> Room:
     print(f"CRASH_SEED={SEED}")  # shown where the test fails
-    return Room(servers, folder, request.node.name)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if _FIGURES:
-        figures = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in _FIGURES.items())
-        terminalreporter.line(f"crashes (CRASH_SEED={SEED}): {figures}")
+    return Room(servers, folder, request.node)
