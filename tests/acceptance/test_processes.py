@@ -270,3 +270,29 @@ def test_streams_that_are_closed_or_full_harm_nothing(
     assert ended.returncode == code
     assert "internal" not in ended.stderr
     assert project.wfe("executions", "list", "--state", "done", "-o", "key").lines == ["echo:t1"]
+
+
+SIGNALLED_TWICE = """
+import asyncio, os, signal
+from wfe.cli.foreground import Interrupts
+
+async def command():
+    with Interrupts(lambda: None) as interrupts:
+        signal.raise_signal(signal.SIGINT)
+        await interrupts.arrived.wait()
+
+asyncio.run(command())
+signal.raise_signal(signal.{second})
+"""
+
+
+@pytest.mark.parametrize(("second", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_second_signal_while_the_process_is_ending_is_no_traceback(
+    second: str, code: int
+) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", SIGNALLED_TWICE.format(second=second)],
+        capture_output=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (code, b"")

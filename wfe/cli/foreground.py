@@ -238,7 +238,8 @@ class HearsLogs(Protocol):
 
 
 class Interrupts:
-    """INT and TERM, while the context lasts."""
+    """INT and TERM, while the context lasts; and until the process ends, once one has arrived: the next
+    one may come while Python takes itself apart, which would be a traceback."""
 
     def __init__(self, leave: Callable[[], None]) -> None:
         self._leave = leave
@@ -254,6 +255,8 @@ class Interrupts:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        if self.signal is not None:
+            return
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 
