@@ -157,13 +157,19 @@ class MalformedKey(UsageError):
 
 
 class InvalidInput(UsageError):
-    """A value that does not fit the annotation it is meant for. Nothing was stored."""
+    """A value that does not fit the annotation it is meant for. Nothing was stored.
+
+    `path` is the place inside the value, such as `.lines[3].price`, where one is known.
+    """
 
     code = "invalid_input"
 
-    def __init__(self, message: str, *, hint: str = "", parameter: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, hint: str = "", parameter: str | None = None, path: str = ""
+    ) -> None:
         super().__init__(message, hint=hint)
         self.parameter = parameter
+        self.path = path
 
 
 class InvalidTransactionId(UsageError):

@@ -184,6 +184,7 @@ class Workflow(Generic[I, R_co]):
                 missing + mismatch.message,
                 hint=f"See what it takes with: wfe workflows show {self.id}",
                 parameter=parameter,
+                path=mismatch.path,
             ) from None
         except NonSerializableValue as error:
             raise InvalidInput(error.message, parameter=parameter) from None

@@ -41,18 +41,17 @@ def fitted(workflow: Workflow[Any, Any], value: Any, parameters: Sequence[str]) 
     """
     from copy import deepcopy
 
-    unread = {key: text for key, _, text in (each.partition("=") for each in parameters)}
+    texts = {f".{key}": text for key, _, text in (each.partition("=") for each in parameters)}
     value, first = deepcopy(value), None
     while True:
         try:
             workflow.check_input(value)
         except InvalidInput as refusal:
             first = first or refusal
-            place = f" at {refusal.parameter}."
-            keys = [key for key in unread if refusal.message.endswith(f"{place}{key}.")]
-            if not keys or unread[keys[0]].startswith("@"):
+            text = texts.pop(refusal.path, "@")
+            if text.startswith("@"):  # a file's content, or no parameter
                 raise first from None
-            _put(value, keys[0], unread.pop(keys[0]))
+            _put(value, refusal.path[1:], text)
         else:
             return value
 
