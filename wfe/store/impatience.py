@@ -1,7 +1,7 @@
 """Impatience: whoever writes asks a thread that computes for the interpreter sooner.
 
 Python lets a thread that never waits keep the interpreter for 5 ms, whoever else wants it, and a
-transaction wants it back after each statement. While one is being written, a fifth of that has to do.
+transaction wants it back after each statement. While one is being written, a fraction of that has to do.
 The setting is the process's, so it is put back, and those who write at the same time count as one.
 """
 
@@ -11,7 +11,7 @@ import sys
 import threading
 
 #: Seconds.
-_INTERVAL = 0.001
+_INTERVAL = 0.0002
 
 #: Python keeps whole microseconds, and cuts off the rest.
 _HALF = 0.5e-6
