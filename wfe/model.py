@@ -277,11 +277,12 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     #: Identifies the shape (stages, names, kinds, guards, children); options do not count.
     hash: str = ""
     #: Whether anything in it may become due at a later moment, whether a step in it may be parked
-    #: until a `retry_step`, and whether one may outlive the call that began it. All follow from the
-    #: rest.
+    #: until a `retry_step`, and whether one may outlive the call that began it; and, by name, the
+    #: record of each step as long as nothing has happened to it. All follow from the rest.
     has_deadlines: bool = False
     has_parking: bool = False
     has_lasting_steps: bool = False
+    untouched: Mapping[str, StepRecord] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         found = self.options.timeout is not None or any(
@@ -293,6 +294,10 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
         msgspec.structs.force_setattr(self, "has_parking", parking)
         lasting = any(spec.options.outlives_call for spec in self.steps.values())
         msgspec.structs.force_setattr(self, "has_lasting_steps", lasting)
+        untouched = {
+            name: StepRecord(name=name, stage=spec.stage) for name, spec in self.steps.items()
+        }
+        msgspec.structs.force_setattr(self, "untouched", untouched)
 
     @property
     def has_async_steps(self) -> bool:
@@ -615,10 +620,7 @@ class Execution:
         Raises:
             KeyError: the flow has no such step.
         """
-        record = self.steps.get(name)
-        if record is None:
-            record = StepRecord(name=name, stage=self.flow.steps[name].stage)
-        return record
+        return self.steps.get(name) or self.flow.untouched[name]
 
     def copy(self) -> Execution:
         """The execution as it is now, which later takes leave alone."""
@@ -635,10 +637,10 @@ class Execution:
         active = self.active
         for name, record in changes.steps.items():
             self.steps[name] = record
-            if record.is_active:
+            if record.running or record.is_active:
                 active[name] = None
-            elif name in active:
-                del active[name]
+            else:
+                active.pop(name, None)
         if changes.result is not None:
             self.result = changes.result
 
