@@ -16,7 +16,6 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from msgspec.structs import replace
-from ulid import ULID
 
 from wfe.authoring.on_finish import Given
 from wfe.authoring.registry import Registry, default
@@ -54,6 +53,7 @@ from wfe.runtime.directory import Directory, OnChange
 from wfe.runtime.driver import Driver
 from wfe.runtime.failures import chance, record_of_answer
 from wfe.runtime.families import Families
+from wfe.runtime.ids import fresh_id
 from wfe.runtime.live import Live
 from wfe.runtime.nested import Nested
 from wfe.runtime.notices import Notices
@@ -284,7 +284,7 @@ class Engine:
         is_fresh = transaction_id is None
         name: str | None = None
         if transaction_id is None:
-            name = str(ULID())
+            name = fresh_id()
             key = ExecutionKey(definition.id, f"auto-{name}")
         else:
             key = ExecutionKey(definition.id, check_transaction_id(transaction_id))
