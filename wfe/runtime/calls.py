@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -67,7 +67,23 @@ class Calls:
                 await self._resources.open_async()
             if call.action is COMPENSATE:
                 return await self._compensate(live, running, node)
-            return await self._invoke(live, running, node)
+            if node.spec.guards and not await self._all_hold(live, node.spec.guards):
+                return Skipped(step=call.step, attempt=call.attempt)
+            handler = node.handler
+            context = self._context_of(live, running) if handler.signature.wants_context else None
+            at_hand = node.arguments_at_hand(context, live.values)
+            args, kwargs = at_hand or await node.arguments(context, live.values)
+            kind = node.spec.kind
+            if kind is _SLEEP:
+                until = self._clock.now() + timedelta(seconds=float(args[0]))
+                return Sleeps(step=call.step, attempt=call.attempt, until=until)
+            if kind is _WORKFLOW:
+                returned = await self._nested.call(live, running, node, *args)
+            else:
+                returned = await self._called(
+                    running, handler.function, handler.is_coroutine, args, kwargs
+                )
+            return self._event(running, returned, is_async=node.spec.options.async_)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -80,28 +96,7 @@ class Calls:
         finally:
             running.in_user_code = False
 
-    # --- invoke and compensate -------------------------------------------------------------------
-
-    async def _invoke(self, live: Live, running: Running, node: Node) -> Event:
-        call = running.call
-        for guard in node.spec.guards:
-            if not await self._holds(live, guard):
-                return Skipped(step=call.step, attempt=call.attempt)
-        handler = node.handler
-        context = self._context_of(live, running) if handler.signature.wants_context else None
-        at_hand = node.arguments_at_hand(context, live.values)
-        args, kwargs = at_hand or await node.arguments(context, live.values)
-        kind = node.spec.kind
-        if kind is _SLEEP:
-            until = self._clock.now() + timedelta(seconds=float(args[0]))
-            return Sleeps(step=call.step, attempt=call.attempt, until=until)
-        if kind is _WORKFLOW:
-            returned = await self._nested.call(live, running, node, *args)
-        else:
-            returned = await self._called(
-                running, handler.function, handler.is_coroutine, args, kwargs
-            )
-        return self._event(running, returned, is_async=node.spec.options.async_)
+    # --- compensate, conditions ---------------------------------------------------------------------
 
     async def _compensate(self, live: Live, running: Running, node: Node) -> Event:
         call = running.call
@@ -154,6 +149,13 @@ class Calls:
             return await loop.run_in_executor(self._threads, context.run, _guarded, call)
         except _Raised as carrier:
             raise carrier.error from carrier.error.__cause__
+
+    async def _all_hold(self, live: Live, names: Sequence[str]) -> bool:
+        """Do the conditions of these names hold? No further than the first that does not."""
+        for name in names:
+            if not await self._holds(live, name):
+                return False
+        return True
 
     async def _holds(self, live: Live, name: str) -> bool:
         """The condition's value, evaluated once per execution, and kept before it counts."""
