@@ -111,8 +111,8 @@ class Play:
         return self.execution.step(name)
 
     def send(self, event: Event) -> None:
-        draft = Draft(self.execution, holds_back=self.is_closing)
-        apply_to(draft, event, self.now)
+        draft = Draft(self.execution, self.now, holds_back=self.is_closing)
+        apply_to(draft, event)
         outcome = draft.outcome()
         self.execution.take(outcome.changes)
         told = []

@@ -64,16 +64,21 @@ class Draft:
     )
 
     def __init__(
-        self, execution: Execution, *, holds_back: bool = False, keeps_timeline: bool = True
+        self,
+        execution: Execution,
+        now: datetime,
+        *,
+        holds_back: bool = False,
+        keeps_timeline: bool = True,
     ) -> None:
-        """`holds_back`: no handler is to be called any more; steps that would start are held.
-        `keeps_timeline`: False where nobody would read it or hear of it."""
+        """`now`: when all of it happens. `holds_back`: no handler is to be called any more; steps that
+        would start are held. `keeps_timeline`: False where nobody would read it or hear of it."""
         head = execution.head
         self.holds_back = holds_back
         self._keeps_timeline = keeps_timeline
         self.flow: Flow = execution.flow
         self.original: Head = head
-        self.now = head.updated_at
+        self.now = now
         #: Who gave the command that is being applied, until an entry of the timeline says so.
         self.by: str | None = None
         #: State and counters as changed so far; other fields of the head by `get` and `set`.
@@ -94,8 +99,7 @@ class Draft:
 
     def step(self, name: str) -> StepRecord:
         """The record of a step, as changed so far."""
-        record = self._changed.get(name)
-        return record if record is not None else self._execution.step(name)
+        return self._changed.get(name) or self._execution.step(name)
 
     def options(self, record: StepRecord) -> StepOptions:
         """The options of a step."""
@@ -216,7 +220,7 @@ class Draft:
 
         All that waits is looked at only where the moment known so far may have lost its meaning.
         """
-        if not self.flow.has_deadlines or self.is_final:
+        if self.is_final:
             return None
         wake_at = self.original.wake_at
         if self.state is not self.original.state or (
@@ -273,7 +277,7 @@ class Draft:
             running=self.running,
             awaiting=self.awaiting,
             entries=original.entries + len(self._timeline),
-            wake_at=self._wake_at(),
+            wake_at=self._wake_at() if self.flow.has_deadlines else None,
         )
         # The others are changed by few events, and a call with so many names is twice as dear.
         if self.holds_back or original.held:

@@ -87,18 +87,17 @@ def apply(execution: Execution, event: Event, now: datetime) -> Outcome:
     Raises:
         Refused, NotFound: the state does not allow the command; nothing follows from it.
     """
-    draft = Draft(execution)
-    apply_to(draft, event, now)
+    draft = Draft(execution, now)
+    apply_to(draft, event)
     return draft.outcome()
 
 
-def apply_to(draft: Draft, event: Event, now: datetime) -> None:
+def apply_to(draft: Draft, event: Event) -> None:
     """Let `event` happen to a draft, after any that happened to it before.
 
     Raises:
         Refused, NotFound: the state does not allow the command; the draft is as it was.
     """
-    draft.now = now
     _RULES[type(event)](draft, event)
     draft.by = None
 
@@ -126,9 +125,9 @@ def _counting(draft: Draft, step: str, action: Action, attempt: int) -> StepReco
     draft.running -= 1
     if (
         record.attempts == attempt
+        and not record.held
         and record.action is action
         and record.status is STATUS_WAITING_RESPONSE
-        and not record.held
         and not draft.is_final
     ):
         return record

@@ -109,8 +109,7 @@ class _Passage:
             wake_at=min(now, self._head.updated_at),
         )
         head = counted(head, self._loaded, records.values())
-        draft = Draft(Execution(self._loaded, head, steps=records.values()), holds_back=True)
-        draft.now = now
+        draft = Draft(Execution(self._loaded, head, steps=records.values()), now, holds_back=True)
         for note in self._notes:
             draft.tell(EVENT_RESUME, detail=note)
         changed = {name: record for name, record in records.items() if before.get(name) != record}

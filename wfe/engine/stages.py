@@ -103,7 +103,7 @@ def start(draft: Draft, record: StepRecord, action: Action) -> None:
 
 def advance(draft: Draft) -> None:
     """Open stages until one has a member to wait for; finish behind the last."""
-    stages = draft.flow.stages
+    stages, steps = draft.flow.stages, draft.flow.steps
     while draft.open == 0:
         if draft.stage + 1 == len(stages):
             if draft.loose == 0:
@@ -114,7 +114,7 @@ def advance(draft: Draft) -> None:
             record = draft.step(name)
             if record.invoke is STEP_SKIPPED_FAILURE:
                 continue
-            if draft.options(record).no_wait:
+            if steps[name].options.no_wait:
                 draft.loose += 1
             else:
                 draft.open += 1

@@ -14,7 +14,6 @@ from weakref import WeakSet
 
 import msgspec
 from msgspec.structs import replace
-from ulid import ULID
 
 from wfe.authoring.registry import Registry
 from wfe.authoring.workflows import Workflow
@@ -26,6 +25,7 @@ from wfe.model import Execution, ExecutionKey, Head, Json, Recording, StepKey
 from wfe.runtime import recording as policy
 from wfe.runtime.audiences import Audiences
 from wfe.runtime.driver import Driver
+from wfe.runtime.ids import fresh_id
 from wfe.runtime.live import Live
 from wfe.runtime.signals import event_of, packed
 from wfe.runtime.watch import Watch
@@ -85,7 +85,7 @@ class Directory:
         """
         if isinstance(workflow, str):
             return self._given.get(workflow) or self._registry.get(workflow)
-        if workflow not in self._former:
+        if self._given.get(workflow.id) is not workflow and workflow not in self._former:
             self._given[workflow.id] = workflow
         return workflow
 
@@ -237,7 +237,7 @@ class Directory:
     ) -> Live:
         """A new run, live, about to begin. `name` is a fresh ULID, where one is at hand."""
         now = self._clock.now()
-        name = name or str(ULID())
+        name = name or fresh_id()
         options = workflow.options
         retention_time = options.retention_time
         if retention_time is None and self._recording is Recording.EVERY_STEP:
@@ -265,15 +265,17 @@ class Directory:
                 metadata=codec.decode(codec.encode(metadata or {}, what="metadata")),
                 scheduled_for=scheduled_for,
             )
+        # A child is kept as long as its root: undoing the step means cancelling the child.
+        is_stored = root is not None or policy.is_stored(workflow.flow, self._recording)
         audience = self._audiences.of(key)
-        audience.told = 0
+        if is_stored:
+            audience.told = 0  # others may go on with it, and what they do is told here
         live = Live(
             workflow,
             Execution(workflow.flow, head, input=payload),
             audience,
             owner=self._driver.owner,
-            # A child is kept as long as its root: undoing the step means cancelling the child.
-            is_stored=root is not None or policy.is_stored(workflow.flow, self._recording),
+            is_stored=is_stored,
             saved=None,
         )
         self._driver.adopt(live)

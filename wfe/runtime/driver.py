@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from wfe.authoring.workflows import Workflow
 from wfe.clock import Clock
 from wfe.engine.draft import Draft
-from wfe.engine.events import Abort, Begin, Call, Due, Event, Outcome, Resume, Tell
+from wfe.engine.events import Abort, Begin, Call, Due, Effect, Event, Outcome, Resume, Tell
 from wfe.engine.machine import apply_to
 from wfe.engine.names import EXECUTION_DONE, INVOKE
 from wfe.errors import (
@@ -302,9 +302,23 @@ class Driver:
         following: Running | None = None
         try:
             while live.inbox and not live.is_abandoned:
+                # One commit: every event there is, what they change, what follows.
                 if following is not None:
                     self._start(live, following)
-                following = await self._turn(live)
+                    following = None
+                replies = Replies()
+                is_heard = self._audiences.has_listeners(live.audience)
+                outcome = self._outcome(live, replies, keeps_timeline=live.is_stored or is_heard)
+                if outcome is None:
+                    await self._keeper.settle(replies.settled())
+                    replies.deliver()
+                    continue
+                changes = outcome.changes
+                if live.is_stored or changes.head.is_final:
+                    changes = await self._kept(live, changes, replies)
+                following = self._follow(live, changes, outcome.effects, is_heard=is_heard)
+                if replies:
+                    replies.deliver()
         except BaseException as error:
             logger.debug("%s is driven no further here: %s", live.key, error)
             self._abandon(live, error)
@@ -316,26 +330,56 @@ class Driver:
                 self.rest(live)
         return following
 
-    async def _turn(self, live: Live) -> Running | None:
-        """One commit: every event there is, what they change, what follows. Gives the handler that
-        is to be called next, where there is just one."""
-        replies = Replies()
+    def _outcome(self, live: Live, replies: Replies, *, keeps_timeline: bool) -> Outcome | None:
+        """What all events of the inbox come to; None where they change nothing."""
+        now = self._clock.now()
+        draft = Draft(
+            live.execution, now, holds_back=self._is_closing, keeps_timeline=keeps_timeline
+        )
+        inbox = live.inbox
+        changed = is_taken_up = False
+        wake_at = live.execution.head.wake_at
+        # A deadline counts from its moment on, whichever task ran first; but what was at work in a
+        # process that is gone is looked at before.
+        is_overdue = wake_at is not None and now >= wake_at
+        if is_overdue and not any(type(event) is Resume for event, _, _ in inbox):
+            apply_to(draft, Due())
+            is_overdue, changed = False, True
+        while inbox:
+            event, reply, signal = inbox.popleft()
+            kind = type(event)
+            try:
+                if kind is Resume:
+                    if not is_taken_up:
+                        apply_to(draft, Resume(at_work=frozenset(live.running)))
+                    is_taken_up = changed = True
+                elif kind is not Due:
+                    apply_to(draft, event)
+                    changed = True
+                if is_overdue and is_taken_up:
+                    apply_to(draft, Due())
+                    is_overdue = False
+            except WfeError as refusal:
+                if reply is None and signal is None:
+                    raise
+                replies.append((reply, signal, refusal))
+            else:
+                if reply is not None or signal is not None:
+                    replies.append((reply, signal, None))
+        return draft.outcome() if changed else None
+
+    async def _kept(self, live: Live, changes: Changes, replies: Replies) -> Changes:
+        """What changes, once it is safe to act on it: written, where it is to be, and with all that
+        the end of an execution adds."""
         before = live.execution.head
-        is_heard = self._audiences.has_listeners(live.audience)
-        outcome = self._outcome(live, replies, keeps_timeline=live.is_stored or is_heard)
-        if outcome is None:
-            await self._keeper.settle(replies.settled())
-            replies.deliver()
-            return None
-        changes = outcome.changes
         if live.is_stored:
             changes = self._keeper.in_hand(live, changes, stays=not self._is_closing)
-        if changes.head.state is EXECUTION_DONE and before.state is not EXECUTION_DONE:
-            changes = await self._with_result(live, changes)
-        is_final = changes.head.is_final
-        is_over = is_final and before.state is changes.head.state
-        if is_final and not is_over and self._owes(live.workflow, changes.head):
-            changes = replace(changes, owes_notice=True)
+        is_over = changes.head.is_final and before.state is changes.head.state
+        if changes.head.is_final and not is_over:
+            if changes.head.state is EXECUTION_DONE:
+                changes = await self._with_result(live, changes)
+            if self._owes(live.workflow, changes.head):
+                changes = replace(changes, owes_notice=True)
         if live.is_stored:
             settled = replies.settled()
             try:
@@ -346,55 +390,7 @@ class Driver:
             except BaseException as error:
                 replies.fail(error)
                 raise
-        live.execution.take(changes)
-        if before.wake_at != changes.head.wake_at:
-            self.remind(live.key, changes.head.wake_at)
-        following = self._act(live, outcome, is_heard=is_heard)
-        if replies:
-            replies.deliver()
-        if is_final and not is_over:
-            self._on_finish(live)
-        return following
-
-    def _outcome(self, live: Live, replies: Replies, *, keeps_timeline: bool) -> Outcome | None:
-        """What all events of the inbox come to; None where they change nothing."""
-        now = self._clock.now()
-        draft = Draft(
-            live.execution,
-            holds_back=self._is_closing,
-            keeps_timeline=keeps_timeline,
-        )
-        inbox = live.inbox
-        changed = is_taken_up = is_overdue = resumes = False
-        wake_at = live.execution.head.wake_at
-        if wake_at is not None and now >= wake_at:
-            # A deadline counts from its moment on, whichever task ran first; but what was at work in
-            # a process that is gone is looked at before.
-            is_overdue = True
-            resumes = any(type(event) is Resume for event, _, _ in inbox)
-        while inbox or is_overdue:
-            if is_overdue and (is_taken_up or not resumes):
-                apply_to(draft, Due(), now)
-                is_overdue, changed = False, True
-                continue
-            event, reply, signal = inbox.popleft()
-            kind = type(event)
-            try:
-                if kind is Resume:
-                    if not is_taken_up:
-                        apply_to(draft, Resume(at_work=frozenset(live.running)), now)
-                    is_taken_up = changed = True
-                elif kind is not Due:
-                    apply_to(draft, event, now)
-                    changed = True
-            except WfeError as refusal:
-                if reply is None and signal is None:
-                    raise
-                replies.append((reply, signal, refusal))
-            else:
-                if reply is not None or signal is not None:
-                    replies.append((reply, signal, None))
-        return draft.outcome() if changed else None
+        return changes
 
     async def _with_result(self, live: Live, changes: Changes) -> Changes:
         """Compute the workflow's result, once, before the checkpoint that makes it done."""
@@ -410,10 +406,18 @@ class Driver:
 
     # --- acting ----------------------------------------------------------------------------------
 
-    def _act(self, live: Live, outcome: Outcome, *, is_heard: bool) -> Running | None:
-        """Carry out what follows. A lone handler is given back, several are called in tasks."""
+    def _follow(
+        self, live: Live, changes: Changes, effects: Sequence[Effect], *, is_heard: bool
+    ) -> Running | None:
+        """Make the changes true and carry out what follows. A lone handler is given back, several are
+        called in tasks."""
+        before, head = live.execution.head, changes.head
+        is_final = head.is_final
+        live.execution.take(changes)
+        if before.wake_at != head.wake_at:
+            self.remind(live.key, head.wake_at)
         called: list[Running] = []
-        for effect in outcome.effects:
+        for effect in effects:
             if isinstance(effect, Call):
                 running = live.running[effect.step] = Running(effect)
                 live.holding += effect.holds_caller
@@ -424,9 +428,11 @@ class Driver:
             elif isinstance(effect, Abort) and effect.step in live.running:
                 live.running[effect.step].abort()
         if live.audience.told is not None:
-            live.audience.told += len(outcome.changes.events)
-        if not live.holding or outcome.changes.head.is_final:
+            live.audience.told += len(changes.events)
+        if not live.holding or is_final:
             live.release()
+        if is_final and before.state is not head.state:
+            self._on_finish(live)
         if len(called) == 1:
             return called[0]
         for running in called:
