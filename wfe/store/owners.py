@@ -81,6 +81,13 @@ def holds(owner: str | None, lease: Lease | None) -> bool:
     return there and monotonic() < lease.beats_until
 
 
+def holder(owner: str | None, expires_at: int | None, beats_until: float | None) -> str | None:
+    """The owner, where the lease whose two moments came along with it holds."""
+    if expires_at is None or beats_until is None:
+        return None
+    return owner if holds(owner, Lease(expires_at, beats_until)) else None
+
+
 def described(owner: str) -> str:
     """For people: `process 4711`, with its host where that is another one."""
     host, _, pid, _, _ = owner.rsplit("/", 4)

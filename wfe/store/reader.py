@@ -1,79 +1,46 @@
 """Questions to a database file, answered without a running loop and without user code.
 
 `SQLiteReader` has a connection of its own and answers each question from one state of the database. It
-may be used from several threads; they take turns. One thing shapes `load`: beside a thread that
-computes in Python, every row that SQLite hands over waits for that thread to let go (5 ms), so the
-steps of an execution come as one row, a JSON array that SQLite puts together.
+may be used from several threads; they take turns.
 """
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import msgspec
-from peewee import JOIN, SQL, fn
+from peewee import SQL, fn
 
 from wfe.clock import SystemClock
 from wfe.errors import UsageError
 from wfe.model import (
-    Action,
     Execution,
     ExecutionKey,
     ExecutionState,
     Flow,
-    StepRecord,
-    StepState,
-    StepStatus,
     TimelineEvent,
 )
-from wfe.store import owners, rows, schedule_rows, signals
+from wfe.store import loading, rows, schedule_rows, signals, summaries
 from wfe.store.connection import Connection
 from wfe.store.contract import ExecutionSummary, Query, WaitingStep
 from wfe.store.ledger import ScheduleRow, Tick
-from wfe.store.moments import from_micros, from_micros_or_none, to_micros
+from wfe.store.moments import to_micros
 from wfe.store.queries import blocks, selection
 from wfe.store.queries.filters import Plan, plan
 from wfe.store.tables import (
     FINISHED,
     UNFINISHED,
     ExecutionEvent,
-    ExecutionStep,
-    Owner,
     WorkflowExecution,
 )
 from wfe.store.trouble import gone, translated
 
-#: Values of up to so many characters in all come in one row; SQLite limits a text to 1 GB.
-_ONE_ROW = 16_000_000
-
 _FLOWS_KEPT = 128
-
-_LOAD = f"""
-SELECT {", ".join(f"e.{column}" for column in rows.HEAD_COLUMNS)},
-       o.expires_at, o.beats_until,
-       EXISTS (SELECT 1 FROM signal WHERE execution_id = e.id AND state = 'pending'), p.input, p.result, e.flow, d.flow,
-       CASE WHEN (SELECT total(length(output)) + total(length(compensate_with))
-                  FROM execution_step WHERE execution_id = e.id) <= {_ONE_ROW}
-            THEN (SELECT json_group_array({rows.STEP_AS_JSON})
-                  FROM execution_step WHERE execution_id = e.id)
-       END
-FROM workflow_execution e
-JOIN definition d ON d.digest = e.flow
-LEFT JOIN execution_payload p ON p.execution_id = e.id
-LEFT JOIN owner o ON o.id = e.owner
-WHERE e.workflow_id = ? AND e.transaction_id = ? AND e.deleted_at IS NULL
-"""
-
-_LOAD_NEWEST = f"{_LOAD} ORDER BY e.serial DESC LIMIT 1"
-_LOAD_RUN = f"{_LOAD} AND e.run_id = ?"
-
-_STEPS_ONE_BY_ONE = f"SELECT {rows.STEP_AS_JSON} FROM execution_step WHERE execution_id = ?"
 
 #: Of an execution t1: a step of it waits for its child, which has ended.
 _CHILD_HAS_ENDED = f"""
@@ -113,27 +80,6 @@ _decode_steps_over = msgspec.json.Decoder(list[tuple[str, str, int]]).decode
 _decode_keys = msgspec.json.Decoder(list[tuple[str, str]]).decode
 
 _row = WorkflowExecution
-
-_SUMMARY = (
-    _row.id,
-    _row.workflow_id,
-    _row.transaction_id,
-    _row.run_id,
-    _row.state,
-    _row.created_at,
-    _row.updated_at,
-    _row.ended_at,
-    _row.wake_at,
-    _row.retention_time,
-    _row.parent_step_idempotency_key,
-    _row.running,
-    _row.awaiting,
-    _row.held,
-    _row.parked,
-    _row.owner,
-    Owner.expires_at,
-    Owner.beats_until,
-)
 
 
 class SQLiteReader:
@@ -197,22 +143,7 @@ class SQLiteReader:
 
     def load(self, key: ExecutionKey, run_id: str | None = None) -> Execution | None:
         with self._reading() as connection:
-            found = _found(connection.raw, key, run_id)
-        if found is None:
-            return None
-        row, steps = found
-        *columns, expires_at, beats_until, has_signals, given, result, digest, text, _ = row
-        flow = self._flow(digest, text)
-        head = rows.head_of(tuple(columns))
-        return Execution(
-            flow,
-            head,
-            holder=_holder(head.owner, expires_at, beats_until),
-            has_signals=bool(has_signals),
-            input=rows.json_of(given),
-            steps=_as_begun(steps, flow),
-            result=rows.json_of(result),
-        )
+            return loading.execution(connection.raw, key, run_id, self._flow)
 
     def _flow(self, digest: str, text: str) -> Flow:
         flow = self._flows.get(digest)
@@ -240,14 +171,14 @@ class SQLiteReader:
 
     def list(self, query: Query) -> Sequence[ExecutionSummary]:
         asked = plan(query)
-        with self._reading() as connection, _one_state(connection.raw):
-            wanted = selection.selected(_summaries(), asked, _view(connection, asked))
+        with self._reading() as connection, loading.one_state(connection.raw):
+            wanted = selection.selected(summaries.summary_rows(), asked, _view(connection, asked))
             found = connection.run(wanted).fetchall()
-        return [_summary(row) for row in found]
+        return [summaries.summary_of(row) for row in found]
 
     def count(self, query: Query) -> int:
         asked = plan(query)
-        with self._reading() as connection, _one_state(connection.raw):
+        with self._reading() as connection, loading.one_state(connection.raw):
             queries = selection.counted(asked, _view(connection, asked))
             first, *left_out = [int(connection.run(each).fetchone()[0]) for each in queries]
         return first - sum(left_out)
@@ -261,7 +192,7 @@ class SQLiteReader:
 
     def step_counts(self, execution_ids: Sequence[str]) -> Mapping[str, tuple[int, int]]:
         ids = msgspec.json.encode(list(execution_ids)).decode()
-        with self._reading() as connection, _one_state(connection.raw):
+        with self._reading() as connection, loading.one_state(connection.raw):
             (found,) = connection.raw.execute(_STEPS_OVER, (ids,)).fetchone()
             over = _decode_steps_over(found)
             flows = msgspec.json.encode(sorted({flow for _, flow, _ in over})).decode()
@@ -299,29 +230,9 @@ class SQLiteReader:
         return list(found)
 
     def steps_waiting(self, *, limit: int | None = None) -> Sequence[WaitingStep]:
-        step = ExecutionStep
-        query = (
-            step.select(
-                _row.workflow_id,
-                _row.transaction_id,
-                _row.run_id,
-                step.name,
-                step.invoke,
-                step.invoke_status,
-                step.compensate,
-                step.compensate_status,
-                step.attempts,
-                step.last_attempt_at,
-            )
-            .join(_row, on=(_row.id == step.execution_id))
-            .where(step.awaiting, SQL(UNFINISHED), _row.deleted_at.is_null())
-            .order_by(step.last_attempt_at, step.execution_id, step.name)
-        )
-        if limit is not None:
-            query = query.limit(limit)
         with self._reading() as connection:
-            found = connection.run(query).fetchall()
-        return [_waiting(row) for row in found]
+            found = connection.run(summaries.waiting_rows(limit)).fetchall()
+        return [summaries.waiting_of(row) for row in found]
 
     def schedules(self) -> Sequence[ScheduleRow]:
         with self._reading() as connection:
@@ -364,103 +275,9 @@ class SQLiteReader:
         return [ExecutionKey(*key) for key in found]
 
 
-def _found(
-    connection: sqlite3.Connection, key: ExecutionKey, run_id: str | None
-) -> tuple[Any, list[StepRecord]] | None:
-    """The row of an execution and its steps."""
-    row = _execution_row(connection, key, run_id)
-    if row is None:
-        return None
-    if row[-1] is not None:
-        return row, rows.steps_of(row[-1])
-    with _one_state(connection):
-        row = _execution_row(connection, key, run_id)
-        if row is None:
-            return None
-        steps = connection.execute(_STEPS_ONE_BY_ONE, (row[0],)).fetchall()
-        return row, [rows.step_of(step) for (step,) in steps]
-
-
-@contextmanager
-def _one_state(connection: sqlite3.Connection) -> Iterator[None]:
-    """Several questions to one state of the database."""
-    connection.execute("BEGIN")
-    try:
-        yield
-    finally:
-        if connection.in_transaction:  # some errors have ended it
-            connection.execute("COMMIT")
-
-
-def _as_begun(steps: list[StepRecord], flow: Flow) -> list[StepRecord]:
-    """In the order in which they began; together: as the flow has them."""
-    position = {name: number for number, name in enumerate(flow.steps)}
-    never = datetime.max.replace(tzinfo=UTC)
-    return sorted(steps, key=lambda s: (s.started_at or never, position.get(s.name, 0)))
-
-
-def _execution_row(connection: sqlite3.Connection, key: ExecutionKey, run_id: str | None) -> Any:
-    names = (key.workflow_id, key.transaction_id)
-    if run_id is None:
-        return connection.execute(_LOAD_NEWEST, names).fetchone()
-    return connection.execute(_LOAD_RUN, (*names, run_id)).fetchone()
-
-
 def _view(connection: Connection, asked: Plan) -> selection.View:
     return selection.View(
         now=SystemClock().now(),
         holders=signals.holding(connection) if selection.asks_who_holds(asked) else (),
         candidates=blocks.candidates(connection.raw, asked.condition),
-    )
-
-
-def _summaries() -> Any:
-    return _row.select(*_SUMMARY).join(Owner, JOIN.LEFT_OUTER, on=(Owner.id == _row.owner))
-
-
-def _holder(owner: str | None, expires_at: int | None, beats_until: float | None) -> str | None:
-    """The owner, where the lease that came with it holds."""
-    if expires_at is None or beats_until is None:
-        return None
-    return owner if owners.holds(owner, owners.Lease(expires_at, beats_until)) else None
-
-
-def _summary(row: Any) -> ExecutionSummary:
-    execution_id, workflow, transaction, run, state, *moments, retention, parent = row[:-7]
-    created, updated, ended, wake = moments
-    running, awaiting, held, parked, *lease = row[-7:]
-    return ExecutionSummary(
-        execution_id=execution_id,
-        workflow_id=workflow,
-        transaction_id=transaction,
-        run_id=run,
-        state=ExecutionState(state),
-        created_at=from_micros(created),
-        updated_at=from_micros(updated),
-        ended_at=from_micros_or_none(ended),
-        wake_at=from_micros_or_none(wake),
-        retention_time=retention,
-        parent_step_idempotency_key=parent,
-        running=running,
-        awaiting=awaiting,
-        held=held,
-        parked=parked,
-        holder=_holder(*lease),
-    )
-
-
-def _waiting(row: Any) -> WaitingStep:
-    workflow, transaction, run, name, *states, attempts, since = row
-    invoke, invoke_status, compensate, compensate_status = states
-    invoking = compensate == StepState.DORMANT
-    return WaitingStep(
-        workflow_id=workflow,
-        transaction_id=transaction,
-        run_id=run,
-        step=name,
-        action=Action.INVOKE if invoking else Action.COMPENSATE,
-        state=StepState(invoke if invoking else compensate),
-        status=StepStatus(invoke_status if invoking else compensate_status),
-        attempts=attempts,
-        since=from_micros_or_none(since),
     )
