@@ -24,15 +24,12 @@ from msgspec.structs import replace
 
 from wfe.authoring.workflows import Workflow
 from wfe.clock import Clock
-from wfe.engine.draft import Draft
-from wfe.engine.events import Abort, Begin, Call, Due, Effect, Event, Outcome, Resume, Tell
-from wfe.engine.machine import apply_to
-from wfe.engine.names import EXECUTION_DONE, INVOKE
+from wfe.engine.events import Abort, Begin, Call, Due, Effect, Event, Resume, Tell
+from wfe.engine.names import EXECUTION_DONE
 from wfe.errors import (
     EngineClosed,
     SkipExecutionError,
     StoreError,
-    WfeError,
 )
 from wfe.model import (
     Changes,
@@ -41,13 +38,11 @@ from wfe.model import (
     StepKey,
 )
 from wfe.runtime.audiences import Audiences
-from wfe.runtime.failures import record_of
+from wfe.runtime.intake import outcome_of, with_result
 from wfe.runtime.keeper import Keeper
 from wfe.runtime.live import Live, Running
 from wfe.runtime.replies import Replies, as_exception
 from wfe.runtime.timers import Timers
-from wfe.runtime.values import ExecutionValues
-from wfe.store import codec
 from wfe.store.contract import CheckpointStore
 
 logger = logging.getLogger("wfe")
@@ -308,7 +303,13 @@ class Driver:
                     following = None
                 replies = Replies()
                 is_heard = self._audiences.has_listeners(live.audience)
-                outcome = self._outcome(live, replies, keeps_timeline=live.is_stored or is_heard)
+                outcome = outcome_of(
+                    live,
+                    self._clock.now(),
+                    replies,
+                    holds_back=self._is_closing,
+                    keeps_timeline=live.is_stored or is_heard,
+                )
                 if outcome is None:
                     await self._keeper.settle(replies.settled())
                     replies.deliver()
@@ -330,44 +331,6 @@ class Driver:
                 self.rest(live)
         return following
 
-    def _outcome(self, live: Live, replies: Replies, *, keeps_timeline: bool) -> Outcome | None:
-        """What all events of the inbox come to; None where they change nothing."""
-        now = self._clock.now()
-        draft = Draft(
-            live.execution, now, holds_back=self._is_closing, keeps_timeline=keeps_timeline
-        )
-        inbox = live.inbox
-        changed = is_taken_up = False
-        wake_at = live.execution.head.wake_at
-        # A deadline counts from its moment on, whichever task ran first; but what was at work in a
-        # process that is gone is looked at before.
-        is_overdue = wake_at is not None and now >= wake_at
-        if is_overdue and not any(type(event) is Resume for event, _, _ in inbox):
-            apply_to(draft, Due())
-            is_overdue, changed = False, True
-        while inbox:
-            event, reply, signal = inbox.popleft()
-            kind = type(event)
-            try:
-                if kind is Resume:
-                    if not is_taken_up:
-                        apply_to(draft, Resume(at_work=frozenset(live.running)))
-                    is_taken_up = changed = True
-                elif kind is not Due:
-                    apply_to(draft, event)
-                    changed = True
-                if is_overdue and is_taken_up:
-                    apply_to(draft, Due())
-                    is_overdue = False
-            except WfeError as refusal:
-                if reply is None and signal is None:
-                    raise
-                replies.append((reply, signal, refusal))
-            else:
-                if reply is not None or signal is not None:
-                    replies.append((reply, signal, None))
-        return draft.outcome() if changed else None
-
     async def _kept(self, live: Live, changes: Changes, replies: Replies) -> Changes:
         """What changes, once it is safe to act on it: written, where it is to be, and with all that
         the end of an execution adds."""
@@ -377,7 +340,7 @@ class Driver:
         is_over = changes.head.is_final and before.state is changes.head.state
         if changes.head.is_final and not is_over:
             if changes.head.state is EXECUTION_DONE:
-                changes = await self._with_result(live, changes)
+                changes = await with_result(live, changes)
             if self._owes(live.workflow, changes.head):
                 changes = replace(changes, owes_notice=True)
         if live.is_stored:
@@ -391,18 +354,6 @@ class Driver:
                 replies.fail(error)
                 raise
         return changes
-
-    async def _with_result(self, live: Live, changes: Changes) -> Changes:
-        """Compute the workflow's result, once, before the checkpoint that makes it done."""
-        values = ExecutionValues(live.execution, live.transforms, changes.steps)
-        try:
-            result = codec.encode(await live.workflow.result(values), what="result")
-        except Exception as error:
-            live.audience.causes[""] = error
-            record = record_of(error, None, INVOKE)
-            head = replace(changes.head, errors=(*changes.head.errors, record))
-            return replace(changes, head=head)
-        return replace(changes, result=result)
 
     # --- acting ----------------------------------------------------------------------------------
 
