@@ -104,7 +104,8 @@ def unchanged(value: Any) -> tuple[bytes, Any] | None:
     """The JSON text of `value` and a copy decoded from it; None where a walk must decide."""
     try:
         text = _to_json(value)
-        if _is_leaf(type(value), value):
+        kind = type(value)
+        if kind in _AS_IS or _is_leaf(kind, value):
             return text, value  # nobody can change it, and decoding gives the same again
         decoded = _from_json(text)
         if decoded == value and (len(text) <= MAX_DEPTH or not _is_deep(text, decoded)):

@@ -99,7 +99,8 @@ class Draft:
 
     def step(self, name: str) -> StepRecord:
         """The record of a step, as changed so far."""
-        return self._changed.get(name) or self._execution.step(name)
+        kept = self._execution.steps
+        return self._changed.get(name) or kept.get(name) or self.flow.untouched[name]
 
     def options(self, record: StepRecord) -> StepOptions:
         """The options of a step."""

@@ -101,7 +101,7 @@ def done(
     running: bool,
 ) -> None:
     """`running`: an overtaken handler is still at work on it."""
-    options = draft.options(record)
+    options = draft.flow.steps[record.name].options
     if not options.save_response:
         output = compensate_with = None
     if record.awaiting:

@@ -75,6 +75,7 @@ from wfe.engine.names import (
 from wfe.engine.stages import advance, compensate_if_quiet, settle, start
 from wfe.errors import NotAllowed, StepNotFound, StepNotWaiting, TransactionFinished, WrongAction
 from wfe.model import (
+    FINAL_STATES,
     Action,
     Execution,
     StepRecord,
@@ -128,7 +129,7 @@ def _counting(draft: Draft, step: str, action: Action, attempt: int) -> StepReco
         and not record.held
         and record.action is action
         and record.status is STATUS_WAITING_RESPONSE
-        and not draft.is_final
+        and draft.state not in FINAL_STATES
     ):
         return record
     ended = draft.put(replace(record, running=False, held=False))

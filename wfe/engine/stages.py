@@ -93,7 +93,7 @@ def start(draft: Draft, record: StepRecord, action: Action) -> None:
     draft.put(record)
     draft.running += 1
     draft.tell(EVENT_STEP_BEGIN, record, action=action)
-    options = draft.options(record)
+    options = draft.flow.steps[record.name].options
     answers_later = options.async_ if action is INVOKE else options.compensate_async
     draft.effect(Call(record.name, action, record.attempts, holds_caller=not answers_later))
 

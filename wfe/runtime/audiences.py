@@ -131,7 +131,7 @@ class Audiences:
 
     def has_listeners(self, audience: Audience) -> bool:
         """Might anybody hear the events of this audience's execution?"""
-        return bool(audience.handlers) or not self._subscriptions.is_empty
+        return bool(audience.handlers or self._subscriptions.all)
 
     def listeners(self, key: ExecutionKey) -> list[Subscriber]:
         """Who hears the events of an execution."""

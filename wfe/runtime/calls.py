@@ -63,14 +63,16 @@ class Calls:
         call = running.call
         node = live.workflow.nodes[call.step]
         try:
-            if self._resources.are_to_be_opened:
-                await self._resources.open_async()
             if call.action is COMPENSATE:
                 return await self._compensate(live, running, node)
             if node.spec.guards and not await self._all_hold(live, node.spec.guards):
                 return Skipped(step=call.step, attempt=call.attempt)
             handler = node.handler
-            context = self._context_of(live, running) if handler.signature.wants_context else None
+            context = None
+            if handler.signature.wants_context:
+                if self._resources.are_to_be_opened:
+                    await self._resources.open_async()
+                context = self._context_of(live, running)
             at_hand = node.arguments_at_hand(context, live.values)
             args, kwargs = at_hand or await node.arguments(context, live.values)
             kind = node.spec.kind
@@ -107,6 +109,8 @@ class Calls:
             return Succeeded(step=call.step, action=call.action, attempt=call.attempt)
         stored = live.execution.step(call.step).compensate_with
         value = None if stored is None else codec.decode(stored)
+        if self._resources.are_to_be_opened:
+            await self._resources.open_async()
         context = self._context_of(live, running)
         args, kwargs = node.compensation_arguments(context, value)
         returned = await self._called(

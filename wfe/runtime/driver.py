@@ -315,9 +315,12 @@ class Driver:
                     replies.deliver()
                     continue
                 changes = outcome.changes
-                if live.is_stored or changes.head.is_final:
+                is_final = changes.head.is_final
+                if live.is_stored or is_final:
                     changes = await self._kept(live, changes, replies)
-                following = self._follow(live, changes, outcome.effects, is_heard=is_heard)
+                following = self._follow(
+                    live, changes, outcome.effects, is_heard=is_heard, is_final=is_final
+                )
                 if replies:
                     replies.deliver()
         except BaseException as error:
@@ -358,12 +361,17 @@ class Driver:
     # --- acting ----------------------------------------------------------------------------------
 
     def _follow(
-        self, live: Live, changes: Changes, effects: Sequence[Effect], *, is_heard: bool
+        self,
+        live: Live,
+        changes: Changes,
+        effects: Sequence[Effect],
+        *,
+        is_heard: bool,
+        is_final: bool,
     ) -> Running | None:
         """Make the changes true and carry out what follows. A lone handler is given back, several are
         called in tasks."""
         before, head = live.execution.head, changes.head
-        is_final = head.is_final
         live.execution.take(changes)
         if before.wake_at != head.wake_at:
             self.remind(live.key, head.wake_at)

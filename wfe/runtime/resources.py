@@ -1,7 +1,7 @@
 """Resources: what steps ask for by name, opened when it is first asked for, closed at shutdown.
 
-A step asks without awaiting, so what is opened by awaiting is opened before the first step runs; a
-factory that fails then fails the steps that ask for its resource, and no others.
+A step asks without awaiting, so what is opened by awaiting is opened before the first step that could
+ask runs; a factory that fails then fails the steps that ask for its resource, and no others.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import asyncio
 import inspect
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -35,7 +35,8 @@ class Subscriptions:
     """The subscribers of an engine."""
 
     def __init__(self) -> None:
-        self._subscriptions: list[_Subscription] = []
+        #: To be read only.
+        self.all: Sequence[_Subscription] = ()
         self._backlogs: dict[ExecutionKey, deque[tuple[Subscriber, Event]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._number = 0
@@ -53,9 +54,8 @@ class Subscriptions:
             subscriber_id = f"subscriber-{self._number}"
         else:
             self.remove(workflow_id, transaction_id, subscriber_id)
-        self._subscriptions.append(
-            _Subscription(workflow_id, transaction_id, subscriber_id, subscriber)
-        )
+        added = _Subscription(workflow_id, transaction_id, subscriber_id, subscriber)
+        self.all = (*self.all, added)
         return subscriber_id
 
     def remove(
@@ -69,35 +69,30 @@ class Subscriptions:
                 transaction_id,
             ) and subscriber in (subscription.id, subscription.subscriber)
 
-        kept = [s for s in self._subscriptions if not is_meant(s)]
-        removed = len(kept) < len(self._subscriptions)
-        self._subscriptions = kept
+        kept = [s for s in self.all if not is_meant(s)]
+        removed = len(kept) < len(self.all)
+        self.all = kept
         return removed
 
     def of(self, key: ExecutionKey) -> list[Subscriber]:
         """Who listens to this execution."""
-        if not self._subscriptions:
+        if not self.all:
             return []
         return [
             s.subscriber
-            for s in self._subscriptions
+            for s in self.all
             if s.workflow_id == key.workflow_id and s.transaction_id in (None, key.transaction_id)
         ]
 
     def forget(self, key: ExecutionKey) -> None:
         """The execution has finished: who listened to it alone is gone."""
-        if not self._subscriptions:
+        if not self.all:
             return
-        self._subscriptions = [
+        self.all = [
             s
-            for s in self._subscriptions
+            for s in self.all
             if (s.workflow_id, s.transaction_id) != (key.workflow_id, key.transaction_id)
         ]
-
-    @property
-    def is_empty(self) -> bool:
-        """Nobody has subscribed."""
-        return not self._subscriptions
 
     @property
     def is_idle(self) -> bool:
