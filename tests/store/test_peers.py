@@ -227,6 +227,34 @@ async def test_who_watches_is_told_of_a_write_of_another_process(store: SQLiteSt
 
 
 @on_loop
+async def test_what_is_written_after_a_long_quiet_is_told_too(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, is_quiet = asyncio.get_running_loop(), asyncio.Event()
+    waits: list[float] = []
+
+    class Stopping(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.append(timeout or 0.0)
+            if timeout == heartbeat.LONG_INTERVAL:
+                loop.call_soon_threadsafe(is_quiet.set)
+            return super().wait(0.0001)
+
+    monkeypatch.setattr("wfe.store.heartbeat.threading.Event", Stopping)
+    beat = heartbeat.Heartbeat(store.path, busy_timeout=1)
+    monkeypatch.undo()
+    told: asyncio.Queue[StoreError | None] = asyncio.Queue()
+    beat.watch(told.put_nowait)
+    assert await told.get() is None
+    await is_quiet.wait()
+    assert waits.index(heartbeat.LONG_INTERVAL) >= heartbeat.PATIENCE
+    assert told.empty()
+    await keep(store, new())
+    assert await told.get() is None
+    beat.stop()
+
+
+@on_loop
 async def test_who_watches_is_told_that_the_file_is_gone(store: SQLiteStore) -> None:
     told: asyncio.Queue[StoreError | None] = asyncio.Queue()
     store.peers.watch(told.put_nowait)
