@@ -46,10 +46,12 @@ class Bench:
         rounds = 1 if self._options.quick else self._options.rounds or workload.rounds
         self._results.begin(workload.name, asked=dict(workload.arguments), rounds=rounds)
         with ExitStack() as stack:
-            left = {
-                name: Asked(workload, name, command, stack, self._options.quick)
-                for name, command in self._sides(workload)
-            }
+            left: dict[str, Asked] = {}
+            for name, command in self._sides(workload):
+                try:
+                    left[name] = Asked(workload, name, command, stack, self._options.quick)
+                except Broken as error:
+                    self._results.note_broken(workload.name, name, str(error))
             for number in range(rounds):
                 for name, asked in list(left.items()):
                     self._tell(f"{workload.name} {number + 1}/{rounds} {name}")
@@ -100,7 +102,10 @@ class Command:
 
 
 class Asked:
-    """A side and a workload: asked again and again. `used`: seconds that it took."""
+    """A side and a workload: asked again and again. `used`: seconds that it took.
+
+    Making one raises Broken where the side cannot be prepared.
+    """
 
     def __init__(
         self, workload: Workload, name: str, command: Command, stack: ExitStack, quick: bool

@@ -168,13 +168,13 @@ class Dbos:
 
     # --- waiting ---
 
-    def awaiting(self, count: int, within: float, idle: float) -> Figures:
+    def awaiting(self, count: int, within: float, idle: float, settle: float) -> Figures:
         """What workflows cost that wait for a message; as many as have come so far in `within` seconds."""
         self._opened()
-        return self._run(self._awaiting(count, within, idle))
+        return self._run(self._awaiting(count, within, idle, settle))
 
-    async def _awaiting(self, count: int, within: float, idle: float) -> Figures:
-        before_all = await gauges.idle(asyncio.sleep, idle)
+    async def _awaiting(self, count: int, within: float, idle: float, settle: float) -> Figures:
+        before_all = await gauges.idle(asyncio.sleep, idle, settle)
         gc.collect()
         before = gauges.peak()
         began = perf_counter()
@@ -190,7 +190,7 @@ class Dbos:
         begin = (perf_counter() - began) / waiting
         gc.collect()
         each = (gauges.peak() - before) / waiting
-        later = await gauges.idle(asyncio.sleep, idle)
+        later = await gauges.idle(asyncio.sleep, idle, settle)
         return {"waiting": waiting, "begin": begin, "each": each, "idle": later, "bare": before_all}
 
     # --- a crash ---

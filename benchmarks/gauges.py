@@ -45,8 +45,10 @@ def pace(seconds: float) -> dict[str, float]:
     return {"seconds": seconds, "rate": 1 / seconds}
 
 
-async def idle(sleep: Callable[[float], Awaitable[object]], seconds: float) -> float:
-    """The part of one processor that this process takes while it has nothing to do."""
+async def idle(sleep: Callable[[float], Awaitable[object]], seconds: float, settle: float) -> float:
+    """The part of one processor that this process takes while it has nothing to do, once it has had
+    nothing to do for `settle` seconds."""
+    await sleep(settle)
     began, used = time.perf_counter(), time.process_time()
     await sleep(seconds)
     return (time.process_time() - used) / (time.perf_counter() - began)

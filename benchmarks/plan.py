@@ -100,8 +100,8 @@ WORKLOADS = (
     Workload(
         "awaiting",
         "awaiting",
-        {"count": 10_000, "within": 40, "idle": 3},
-        {"count": 50, "within": 5, "idle": 0.2},
+        {"count": 10_000, "within": 40, "idle": 5, "settle": 12},
+        {"count": 50, "within": 5, "idle": 0.2, "settle": 0},
         {
             "waiting": "executions that wait for an answer",
             "begin": "to begin one of them",

@@ -182,13 +182,14 @@ class Wfe:
 
     # --- waiting ---
 
-    def awaiting(self, count: int, within: float, idle: float) -> Figures:
-        """What executions cost that wait for an answer; `idle`: seconds of looking on."""
-        return self._run(self._awaiting(count, idle))
+    def awaiting(self, count: int, within: float, idle: float, settle: float) -> Figures:
+        """What executions cost that wait for an answer; `idle`: seconds of
+        looking on, after `settle` seconds of quiet."""
+        return self._run(self._awaiting(count, idle, settle))
 
-    async def _awaiting(self, count: int, idle: float) -> Figures:
+    async def _awaiting(self, count: int, idle: float, settle: float) -> Figures:
         engine = await self._warm("sequence-5")
-        before_all = await gauges.idle(asyncio.sleep, idle)
+        before_all = await gauges.idle(asyncio.sleep, idle, settle)
         gc.collect()
         before = gauges.peak()
         began = perf_counter()
@@ -202,7 +203,7 @@ class Wfe:
         begin = (perf_counter() - began) / count
         gc.collect()
         each = (gauges.peak() - before) / count
-        later = await gauges.idle(asyncio.sleep, idle)
+        later = await gauges.idle(asyncio.sleep, idle, settle)
         return {"waiting": count, "begin": begin, "each": each, "idle": later, "bare": before_all}
 
     # --- a crash ---
