@@ -22,9 +22,9 @@ from wfe import Engine, Workflow, parallel, step, workflow
 from wfe.authoring.registry import Registry
 
 #: Calls of a run without steps, of each step in sequence, and of each of many that run together.
-MOST_CALLS_PER_RUN = 128
-MOST_CALLS_PER_STEP = 75
-MOST_CALLS_PER_PARALLEL_STEP = 65
+MOST_CALLS_PER_RUN = 118
+MOST_CALLS_PER_STEP = 51
+MOST_CALLS_PER_PARALLEL_STEP = 48
 
 _PACKAGE = str(Path(wfe.__file__).parent)
 
