@@ -1,7 +1,8 @@
-"""What an execution that is not stored costs, counted instead of timed.
+"""What an execution costs, counted instead of timed.
 
-`make bench` measures time, which a busy machine distorts; the number of calls of functions
-of wfe, and of tasks, is the same at every run. Each limit is some 15 % above what is reached.
+`make bench` measures time, which a busy machine distorts; the number of calls of functions of wfe, of
+tasks, and of commits and statements of SQLite, is the same at every run. Each limit of calls is some 15 %
+above what is reached.
 
 A limit that a change exceeds is raised on purpose or not at all: run the benchmark before and after
 the change, raise the limit in the commit that makes the change, and say there what it buys. One
@@ -12,19 +13,29 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pytest
+
 import wfe
 from wfe import Engine, Workflow, parallel, step, workflow
 from wfe.authoring.registry import Registry
+from wfe.model import Recording
+from wfe.store.connection import Connection
+from wfe.store.sqlite import SQLiteStore
 
 #: Calls of a run without steps, of each step in sequence, and of each of many that run together.
 MOST_CALLS_PER_RUN = 118
 MOST_CALLS_PER_STEP = 51
 MOST_CALLS_PER_PARALLEL_STEP = 48
+
+#: Statements of SQLite in a commit that keeps the end of one step and the begin of the next, its BEGIN and
+#: COMMIT counted.
+MOST_STATEMENTS_PER_STEP = 5
 
 _PACKAGE = str(Path(wfe.__file__).parent)
 
@@ -129,3 +140,53 @@ def test_steps_in_sequence_share_one_task() -> None:
 def test_steps_that_run_together_have_a_task_each_and_share_the_rest() -> None:
     # One that begins, one for each step, one that takes in what they came to.
     assert cost_of(side_by_side(40)).tasks == 40 + 2
+
+
+class Statements(list[str]):
+    """The first words of all statements by which any connection writes, in their order."""
+
+    def note(self, statement: str) -> None:
+        if not statement.startswith("--"):  # what a trigger runs
+            word = statement.split(maxsplit=1)[0]
+            if word not in ("PRAGMA", "SELECT"):
+                self.append(word)
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> Statements:
+    found = Statements()
+    connect = Connection.__init__
+
+    def traced(self: Connection, *arguments: Any, **options: Any) -> None:
+        connect(self, *arguments, **options)
+        self.raw.set_trace_callback(found.note)
+
+    monkeypatch.setattr(Connection, "__init__", traced)
+    return found
+
+
+def written_by(flow: Workflow[Any, Any], file: Path, statements: Statements) -> Counter[str]:
+    """What one run writes, after one that has warmed everything up."""
+
+    async def measured() -> Counter[str]:
+        engine = Engine(store=SQLiteStore(file), recording=Recording.EVERY_STEP)
+        async with engine:
+            await engine.run(flow, 1)
+            statements.clear()
+            await engine.run(flow, 1)
+            return Counter(statements)
+
+    return asyncio.run(measured())
+
+
+def test_a_step_in_sequence_is_one_commit_of_few_statements(
+    tmp_path: Path, statements: Statements
+) -> None:
+    ten = written_by(sequence(10), tmp_path / "wfe.db", statements)
+    thirty = written_by(sequence(30), tmp_path / "wfe.db", statements)
+    assert (ten["COMMIT"], thirty["COMMIT"]) == (11, 31)
+    assert (thirty.total() - ten.total()) / 20 <= MOST_STATEMENTS_PER_STEP
+
+
+def test_steps_that_run_together_share_few_commits(tmp_path: Path, statements: Statements) -> None:
+    assert written_by(side_by_side(40), tmp_path / "wfe.db", statements)["COMMIT"] <= 3
