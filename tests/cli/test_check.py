@@ -20,7 +20,7 @@ def build() -> str:
     return "a wall"
 
 @build.compensate
-def unbuild(wall: str) -> None: ...
+def unbuild(wall: str | None) -> None: ...
 
 @step
 def tell() -> None: ...
@@ -61,6 +61,34 @@ BAD = {
             look()
         """,
         "The step 'look' is pure, and has an undo.",
+    ),
+    "undo-none": (
+        """
+        @step
+        def build() -> str: ...
+
+        @build.compensate
+        def unbuild(wall: str): ...
+
+        @workflow("bad")
+        def bad():
+            build()
+        """,
+        "where the step has failed, or its time was up, before it returned. Write wall: str | None, and",
+    ),
+    "unsaved-undo": (
+        """
+        @step(save_response=False)
+        def build() -> str: ...
+
+        @build.compensate
+        def unbuild(wall: str): ...
+
+        @workflow("bad")
+        def bad():
+            build()
+        """,
+        "The undo of the step 'build' takes str, but receives None: with save_response=False nothing",
     ),
     "no-timeout": (
         """
@@ -311,6 +339,19 @@ SILENT = {
             look()
             tell()
         """,
+    "an undo that takes no value": """
+        from wfe import StepContext
+
+        @step(save_response=False)
+        def build() -> str: ...
+
+        @build.compensate
+        def unbuild(ctx: StepContext): ...
+
+        @workflow("fine")
+        def fine():
+            build()
+        """,
     "a step that returns something does not wait": """
         @step(async_=True)
         async def work() -> int:
@@ -344,6 +385,127 @@ def test_what_is_fine_is_not_found(project: Project, why: str) -> None:
     write(project, SILENT[why])
     ended = project.wfe("workflows", "check", "--strict")
     assert (ended.code, ended.out) == (0, "")
+
+
+UNDO_HEAD = """
+import dataclasses, typing, wfe
+from collections.abc import Hashable
+
+T = typing.TypeVar("T")
+Wall = typing.TypedDict("Wall", {"height": int})
+Height = typing.NewType("Height", int)
+Perhaps = typing.NewType("Perhaps", typing.Optional[int])
+
+class Lays(typing.Protocol):
+    def lay(self) -> None: ...
+
+@dataclasses.dataclass
+class Brick:
+    weight: int
+"""
+UNDO = """
+@step("build-{number}")
+def build(): ...
+
+@build.compensate
+def unbuild(ctx: wfe.StepContext, {parameter}): ...
+
+@workflow("one-{number}")
+def one():
+    build()
+
+@workflow("two-{number}")
+def two():
+    build()
+"""
+
+
+def write_undos(project: Project, *parameters: str) -> None:
+    undos = (UNDO.format(number=n, parameter=each) for n, each in enumerate(parameters))
+    project.write("workflows/bad.py", "".join([HEAD, UNDO_HEAD, *undos]))
+
+
+def test_an_undo_that_may_take_none_is_fine(project: Project) -> None:
+    write_undos(
+        project,
+        "",
+        "it",
+        "*rest",
+        "it: None",
+        "it: object",
+        "it: typing.Any",
+        "it: T",
+        "it: Brick | None",
+        "it: typing.Optional[Brick]",
+        "it: 'Brick | None'",
+        "it: Brick = None",
+        "it: 'Nowhere'",
+        "it: typing.Annotated[str | None, 'a wall']",
+        "it: typing.Literal['a', None]",
+        "it: Hashable",
+        "it: Lays",
+        "it: Perhaps",
+    )
+    ended = project.wfe("workflows", "check", "--strict")
+    assert (ended.code, ended.out) == (0, "")
+
+
+def test_an_undo_that_cannot_take_none_is_told_once_where_it_is_written(project: Project) -> None:
+    told = {
+        "Brick": "Brick",
+        "'Brick'": "Brick",
+        "Wall": "Wall",
+        "Height": "Height",
+        "dict[str, int]": "dict[str, int]",
+        "int | str": "int | str",
+        "list[Brick]": "list[Brick]",
+        "typing.Annotated[str, 'a wall']": "Annotated[str, 'a wall']",
+        "typing.Literal['a']": "Literal['a']",
+        "Brick = Brick(1)": "Brick",
+    }
+    write_undos(project, *(f"it: {annotation}" for annotation in told))
+    text = (project.root / "workflows/bad.py").read_text().splitlines()
+    lines = project.wfe("workflows", "check").lines
+    undos = [number for number, line in enumerate(text, 1) if line == "@build.compensate"]
+    assert [line.split(": ")[0] for line in lines] == [f"workflows/bad.py:{n}" for n in undos]
+    for line, name in zip(lines, told.values(), strict=True):
+        assert f" takes {name}, but receives None " in line
+        assert f" Write it: {name} | None, and " in line
+
+
+def test_a_use_that_keeps_no_response_is_told_where_the_body_has_it(project: Project) -> None:
+    use = "    build.config(name='unkept', save_response=False)()\n"
+    write_undos(project, "it: Brick")
+    file = project.root / "workflows/bad.py"
+    file.write_text(file.read_text() + use)
+    warning, error = project.wfe("workflows", "check").lines
+    assert ": warning undo-none: The undo of the step 'build-0' " in warning
+    last = len(file.read_text().splitlines())
+    assert error.startswith(f"workflows/bad.py:{last}: error unsaved-undo: The undo of ")
+
+
+def test_the_undo_of_a_hook_is_looked_at_like_a_steps(project: Project) -> None:
+    write(
+        project,
+        """
+        from wfe import WorkflowResponse, hook
+
+        @workflow("hooked")
+        def hooked():
+            built = hook("built", {})
+            return WorkflowResponse(None, hooks=[built])
+
+        @hooked.hooks.built
+        def note(value: dict) -> int: ...
+
+        @note.compensate
+        def forget(count: int) -> None: ...
+        """,
+    )
+    (line,) = project.wfe("workflows", "check").lines
+    assert line.startswith(
+        "workflows/bad.py:13: warning undo-none: The undo of the step 'built' takes"
+    )
 
 
 def test_the_last_step_of_a_nested_workflow_is_left_done_by_what_follows_it(

@@ -55,6 +55,15 @@ class Handler:
         self._undo_signature = signature
         self._undo_parameter = next(iter(signature.parameters.parameters)) if takes_one else None
 
+    @property
+    def undo_parameter(self) -> inspect.Parameter | None:
+        """What the undo receives its value in, its annotation resolved (`empty` where that cannot be);
+        None where it takes none, or there is no undo."""
+        signature, name = self._undo_signature, self._undo_parameter
+        if name is None:
+            return None
+        return signature.parameters.parameters[name].replace(annotation=signature.annotation(name))
+
     def undo_arguments(
         self, context: StepContext, compensate_with: Any, *, what: str
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:

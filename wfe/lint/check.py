@@ -54,6 +54,20 @@ RULES: Sequence[Rule] = (
         undo.pure_with_undo,
     ),
     Rule(
+        "undo-none",
+        Level.WARNING,
+        "an undo whose parameter cannot be None: a step that fails before it returns has nothing to "
+        "hand over, and is undone all the same",
+        undo.cannot_take_none,
+        once=True,
+    ),
+    Rule(
+        "unsaved-undo",
+        Level.ERROR,
+        "an undo that wants what its step has returned, and the step does not keep it",
+        undo.receives_nothing,
+    ),
+    Rule(
         "no-timeout",
         Level.WARNING,
         "a step that waits for an answer, and neither it nor its workflow has a timeout",

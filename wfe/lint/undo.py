@@ -1,11 +1,16 @@
-"""Steps that would be left done while everything around them is undone."""
+"""Steps that would be left done while everything around them is undone: they have no undo, or one that
+cannot take what it receives."""
 
 from __future__ import annotations
 
+import inspect
+import types
+import typing
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, TypeVar, Union
 
+from wfe.authoring.conversion import type_name
 from wfe.authoring.nodes import Node
 from wfe.authoring.places import place_of
 from wfe.authoring.workflows import Workflow
@@ -42,6 +47,67 @@ def pure_with_undo(workflow: Workflow[Any, Any], now: datetime) -> Iterator[Said
                 f"The step {node.spec.name!r} is pure, and has an undo.",
                 "Leave out one of the two.",
             )
+
+
+def cannot_take_none(workflow: Workflow[Any, Any], now: datetime) -> Iterator[Said]:
+    """Undos that receive None where their step has left no response, and are not written for it. Any
+    step may end so: it raises, or its time is up while it waits for an answer."""
+    for node, parameter, wanted in _refusing_none(workflow):
+        if node.spec.options.save_response:
+            yield of_step(
+                node,
+                f"The undo of the step {node.spec.name!r} takes {wanted}, but receives None where the "
+                "step has failed, or its time was up, before it returned.",
+                f"Write {parameter}: {wanted} | None, and undo what can be there then.",
+                place=None if node.handler.undo is None else place_of(node.handler.undo),
+            )
+
+
+def receives_nothing(workflow: Workflow[Any, Any], now: datetime) -> Iterator[Said]:
+    """Undos that want the response of a step that does not keep it: once it is done, they receive
+    None."""
+    for node, _, wanted in _refusing_none(workflow):
+        if not node.spec.options.save_response:
+            yield of_step(
+                node,
+                f"The undo of the step {node.spec.name!r} takes {wanted}, but receives None: with "
+                "save_response=False nothing is kept for it.",
+                "Take out save_response=False, or write an undo that needs no value.",
+            )
+
+
+def _refusing_none(workflow: Workflow[Any, Any]) -> Iterator[tuple[Node, str, str]]:
+    """The nodes whose undo says of its parameter that it is never None; its name and its annotation."""
+    for node in workflow.nodes.values():
+        parameter = node.handler.undo_parameter
+        if parameter is None or parameter.default is None:
+            continue
+        if not _may_be_none(parameter.annotation):
+            home = getattr(node.handler.undo, "__module__", "")
+            yield node, parameter.name, type_name(parameter.annotation).replace(f"{home}.", "")
+
+
+def _may_be_none(annotation: Any) -> bool:
+    """Whether None fits an annotation. It does where nobody can say: there is none, or it does not
+    resolve."""
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return _may_be_none(args[0])
+    if origin in (Union, types.UnionType):
+        return any(map(_may_be_none, args))
+    if origin is Literal:
+        return None in args
+    if annotation in (inspect.Parameter.empty, Any, None) or isinstance(annotation, TypeVar):
+        return True
+    if typing.is_typeddict(annotation):
+        return False
+    # Of `type X = ...`, which Python has had since 3.12.
+    if (value := getattr(annotation, "__value__", None)) is not None:
+        return _may_be_none(value)
+    try:
+        return isinstance(None, origin or annotation)
+    except TypeError:
+        return not isinstance(annotation, typing.NewType) or _may_be_none(annotation.__supertype__)
 
 
 def _left_done(
