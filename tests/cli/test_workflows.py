@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from tests.project import Project
 
 
@@ -127,3 +129,36 @@ def test_on_a_terminal_the_input_is_a_line_for_each_field(flows: Project) -> Non
         ["zip", "default", "null", "string", "or", "null"],
     ]
     assert flows.wfe("workflows", "show", "tick", "--color", "always").out.endswith("  none\n")
+
+
+OPTIONS = """
+from wfe import step, workflow
+
+@step(async_=True, timeout=3600, max_retries=5, retry_interval=90, retry_backoff=2, save_response=False)
+def ask() -> None: ...
+
+@workflow("asks", timeout=86400, retention_time=7 * 86400, idempotent=True)
+def asks():
+    ask()
+"""
+
+
+def test_options_are_told_in_one_way_of_a_workflow_and_of_a_step_that_was_run(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("workflows/asks.py", OPTIONS)
+    project.wfe("run", "asks", "--tx", "t1", "--until", "waiting")
+    options = (
+        "max_retries 5 · retry_interval 1m30s · retry_backoff 2.0 · async · timeout 1h · "
+        "save_response False"
+    )
+    for columns in ("60", "160"):
+        monkeypatch.setenv("COLUMNS", columns)
+        for words in (["workflows", "show", "asks"], ["step", "show", "t1"]):
+            shown = project.wfe(*words, "--color", "always").out
+            lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
+            assert options in " ".join(" ".join(lines).split()), shown
+            assert not any(line.lstrip().startswith("·") for line in lines)
+    assert "  timeout 1d · retention_time 7d · idempotent\n" in re.sub(
+        r"\x1b\[[0-9;]*m", "", project.wfe("workflows", "show", "asks", "--color", "always").out
+    )

@@ -8,6 +8,7 @@ than the terminal is wide goes on in the next one without a break in it.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -238,10 +239,15 @@ class Screen:
         )
 
     def steps(
-        self, rows: Sequence[tree.Row], *, frame: int | None = None, cut: bool = False
+        self,
+        rows: Sequence[tree.Row],
+        *,
+        frame: int | None = None,
+        cut: bool = False,
+        whole: bool = False,
     ) -> list[Text]:
-        """A line for each step, and one more where its notes do not fit beside it. `cut`: names that
-        leave no room for what becomes of the steps are cut."""
+        """A line for each step, and one more where its notes do not fit beside it; with `whole` as many
+        as they need. `cut`: names that leave no room for what becomes of the steps are cut."""
         cells = [self._cells(row, frame) for row in rows]
         heads = aligned(cells, gap=1)
         if cut and heads and (excess := _length(heads[0]) - self.width) > 0:
@@ -249,16 +255,17 @@ class Screen:
             heads = aligned([[self._cut(row[0], room), *row[1:]] for row in cells], gap=1)
         lines: list[Text] = []
         for row, head in zip(rows, heads, strict=True):
-            notes = Text(
-                text.seen(f" {self._dot()} ".join(row.notes)), "dim" if _is_calm(row) else ""
-            )
+            notes = Text(text.seen(self.joined(row.notes)), "dim" if _is_calm(row) else "")
             line = Text.assemble(head, " ", notes)
             if not row.notes or _length(line) <= self.width:
                 lines.append(line)
             else:
                 indent = 6 + 2 * row.depth + sum(2 + 2 * depth for _, depth in row.stem)
-                notes = self._cut(notes, max(self.width - indent, 10))
-                lines += [head, Text.assemble(" " * indent, notes)]
+                room = max(self.width - indent, 10)
+                below = [self._cut(notes, room)]
+                if whole:
+                    below = [Text(part, notes.style) for part in _broken(notes.plain, room)]
+                lines += [head, *(Text.assemble(" " * indent, part) for part in below)]
         for line in lines:
             line.rstrip()
         return lines
@@ -284,8 +291,9 @@ class Screen:
         """With escapes for what the terminal does not know, so that they count as long as they are."""
         return words.encode("ascii", "backslashreplace").decode() if self._is_plain else words
 
-    def _dot(self) -> str:
-        return "-" if self._is_plain else "·"
+    def joined(self, notes: Iterable[str]) -> str:
+        """Notes on one line."""
+        return f" {'-' if self._is_plain else '·'} ".join(notes)
 
 
 def _seen(line: Text) -> Text:
@@ -297,7 +305,7 @@ def _seen(line: Text) -> Text:
 
 def _broken(sentence: str, room: int) -> list[str]:
     lines = [""]
-    for word in sentence.split(" "):
+    for word in re.split(r" (?!· )", sentence):  # no line begins with what stands between two notes
         longer = f"{lines[-1]} {word}" if lines[-1] else word
         if cell_len(longer) <= room or not lines[-1]:
             lines[-1] = longer

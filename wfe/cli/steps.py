@@ -16,6 +16,7 @@ from wfe.errors import UsageError
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from wfe.cli.render import Screen
     from wfe.model import Execution, StepKey, StepRecord, TimelineEvent
     from wfe.store.contract import Reader, WaitingStep
 
@@ -285,7 +286,7 @@ class _View:
         screen.title(str(self._key))
         for line in screen.steps([self._row._replace(bracket="", depth=0)]):
             screen.line(line)
-        for name, fact in self._facts():
+        for name, fact in self._facts(screen):
             screen.paragraph(text.shown(fact), indent="   ", label=f"{name:<10}")
         if self._cause is not None:
             screen.line()
@@ -304,7 +305,7 @@ class _View:
         for way in self._ways:
             screen.line(f"   {way.does:<{width}}  ", screen.text(way.command))
 
-    def _facts(self) -> Iterator[tuple[str, str]]:
+    def _facts(self, screen: Screen) -> Iterator[tuple[str, str]]:
         from wfe.cli import text, tree
 
         record, spec, stages = self._record, self._spec, len(self._execution.flow.stages)
@@ -313,9 +314,8 @@ class _View:
             "is",
             f"{str(spec.kind).replace('_', ' ')} in stage {spec.stage + 1} of {stages}{runs}",
         )
-        given = tree.given(spec.options)
-        if given:
-            yield "options", ", ".join(f"{name}={value!r}" for name, value in given.items())
+        if options := tree.told_options(spec.options):
+            yield "options", screen.joined(options)
         yield "undo", "it has one" if spec.has_compensation else "it has none"
         for name, moment in (
             ("began", record.started_at),

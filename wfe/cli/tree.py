@@ -170,10 +170,15 @@ def outline(flow: Flow) -> list[Row]:
             notes = [f"when {guard}" for guard in spec.guards]
             notes += [f"runs {spec.child}"] if spec.child else []
             notes += ["has an undo"] if spec.has_compensation else []
-            notes += [_option(*option) for option in given(spec.options).items()]
+            notes += told_options(spec.options)
             bracket = _bracket(place, len(stage))
             found.append(Row(name, bracket, len(spec.guards), None, None, tuple(notes)))
     return found
+
+
+def told_options(options: msgspec.Struct) -> list[str]:
+    """The options that have another value than their default, each as a person reads it."""
+    return [_option(*option) for option in given(options).items()]
 
 
 def _option(name: str, value: object) -> str:

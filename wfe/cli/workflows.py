@@ -112,19 +112,21 @@ def _draw(session: Session, found: list[dict[str, Any]]) -> None:
 
 
 def _draw_one(session: Session, workflow: Workflow[Any, Any], document: dict[str, Any]) -> None:
+    from msgspec.structs import replace
+
     from wfe.cli import text, tree
     from wfe.cli.render import Screen
 
     screen = Screen(sys.stdout, colors=session.colors(sys.stdout))
     screen.title(workflow.id)
     if description := workflow.options.description:
-        screen.line(f"  {text.safe(description)}")
+        screen.paragraph(text.shown(description), indent="  ")
     screen.line(f"  {document['source']}")
-    for name, value in document["options"].items():
-        screen.line(f"  {name}: {text.safe(str(value))}")
+    if options := tree.told_options(replace(workflow.options, description="")):
+        screen.paragraph(screen.joined(options), indent="  ")
     screen.line()
     screen.title("Steps")
-    for line in screen.steps(tree.outline(workflow.flow)):
+    for line in screen.steps(tree.outline(workflow.flow), whole=True):
         screen.line(line)
     _draw_input(screen, document["input"])
 
