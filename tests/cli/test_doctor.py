@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import lzma
 import os
+import re
 import shlex
 import sqlite3
 import subprocess
@@ -252,6 +253,19 @@ def test_on_a_terminal_each_finding_has_its_command_below(asking: Project) -> No
     assert ended.code == 1
     assert f"Mend it with: chmod 600 {asking.db}" in ended.out
     assert "finding" in ended.err
+
+
+@pytest.mark.parametrize("columns", [60, 100, 160])
+def test_on_a_terminal_claims_stand_below_each_other(
+    asking: Project, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    shown = re.sub(r"\x1b\[[\d;]*m", "", asking.wfe("doctor", "--color", "always").out)
+    lines = shown.splitlines()
+    assert all(re.match(r"✓ ok     \S.{11} \S| {22}\S", line) for line in lines), shown
+    width = columns + len(str(asking.db))  # a path is never broken
+    assert all(len(line) <= (width if str(asking.db) in line else columns) for line in lines)
+    assert "structure    a quick look finds its pages whole" in shown
 
 
 # --- who is told of ends -------------------------------------------------------------------------

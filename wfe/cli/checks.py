@@ -97,12 +97,8 @@ def show(session: Session, screen: Screen | None, result: Result) -> None:
 
 def _draw(screen: Screen, result: Result) -> None:
     state = screen.state("ok" if result.is_ok else "wrong")
-    head = f"{' ' * (7 - len(state.plain))}  {result.name:<12}"
-    if len(state.plain) + len(head) + 1 + text.cells(result.claim) <= screen.width:
-        screen.line(state, head, " ", text.shown(result.claim))
-    else:
-        screen.line(state, head.rstrip())
-        screen.paragraph(text.shown(result.claim), indent="    ")
+    state.append(f"{' ' * (7 - len(state.plain))}  {result.name:<12} ", style="default")
+    screen.beside(state, text.shown(result.claim))
     for finding in result.findings:
         about = f"{finding.key} " if finding.key else ""
         screen.paragraph(text.shown(f"{about}{finding.message}"), indent="    ")

@@ -199,7 +199,9 @@ def _draw(session: Session, found: Facts) -> None:
     }
     screen = Screen(sys.stdout, colors=session.colors(sys.stdout))
     screen.title(str(found.path))
-    screen.columns([[f"  {name}", line] for name, line in lines.items() if line])
+    for name, fact in lines.items():
+        if fact:
+            screen.paragraph(fact, indent="  ", label=f"{name:<11}")
     if not found.is_known:
         return
     screen.line()

@@ -35,6 +35,8 @@ _MOVING = ("running", "compensating")
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 #: Cells that a shortened text needs to say anything.
 _WORD = 8
+#: Cells that a sentence needs to be read.
+_SENTENCE = 30
 _ASCII_FRAMES = "|/-\\"
 
 
@@ -77,6 +79,19 @@ class Screen:
         for number, line in enumerate(_broken(sentence, room)):
             before = label if number == 0 else " " * cell_len(label)
             self.line(indent, Text(before, "dim"), line)
+
+    def beside(self, head: Text, sentence: str) -> None:
+        """A sentence beside its head, broken between words; below it where hardly any room is left."""
+        column = cell_len(head.plain)
+        if self.width - column < _SENTENCE:
+            head.rstrip()
+            self.line(head)
+            self.paragraph(sentence, indent="    ")
+            return
+        first, *others = _broken(sentence, self.width - column)
+        self.line(head, first)
+        for line in others:
+            self.line(" " * column, line)
 
     def with_note(self, line: Text, note: str, *, indent: int) -> None:
         """A line, and a note beside it, or below where there is no room for it."""
