@@ -73,6 +73,11 @@ def grandparent():
     parent.as_step()
 
 
+@workflow("parent-of-sleeper")
+def parent_of_sleeper():
+    sleeps.as_step()
+
+
 @step
 def fail() -> None:
     raise PermanentStepFailure("no truck today")
@@ -136,7 +141,7 @@ def stored(shared: Project) -> Project:
         shared.wfe("run", name, "--tx", "tx", "--until", "waiting")
     for name in ("too-late", "broken-wall"):
         shared.wfe("run", name, "--tx", "tx")
-    for name in ("sleeps", "retries"):
+    for name in ("sleeps", "retries", "parent-of-sleeper"):
         shared.wfe("run", name, "--tx", "tx", "--timeout", "0.3")
     return shared
 
@@ -203,6 +208,15 @@ def test_where_nobody_is_there_to_wake_it_that_is_told(stored: Project) -> None:
         assert document["held_by"].startswith("nobody")
         assert "Nobody is there to see to what comes next" in told(document)
         assert document["commands"][0]["does"] == "carry it on"
+
+
+@pytest.mark.parametrize("workflow", ["asks", "parks", "sleeps", "parent-of-sleeper", "undoes"])
+def test_no_process_is_said_to_be_gone_where_none_has_left_anything_at_work(
+    stored: Project, workflow: str
+) -> None:
+    document = why(stored, f"{workflow}:tx")
+    assert document["held_by"] == "nobody: it rests in the database"
+    assert not any(word in told(document) for word in ("is gone", "went away"))
 
 
 def test_the_last_error_is_told(stored: Project) -> None:

@@ -142,11 +142,14 @@ class _View:
 
     def held_by(self) -> str:
         from wfe.store import owners
+        from wfe.store.contract import status_in_hand
 
         holder, owner = self._execution.holder, self._head.owner
         if holder is not None:
             return f"{owners.described(holder)}, which is alive"
-        if owner is None:
+        # Whoever waited for its end has left its name, too; a process that ended in order left nothing
+        # at work.
+        if owner is None or status_in_hand(self._head) != "running":
             return "nobody: it rests in the database"
         there = owners.is_there(owner)
         why = "is gone" if there is False else "does not answer any more"
