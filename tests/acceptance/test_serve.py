@@ -68,6 +68,14 @@ def ticks(project: Project, name: str) -> list[dict[str, Any]]:
     return list(reversed(found))
 
 
+def holder(project: Project, name: str) -> str | None:
+    """Who serves a schedule, as `wfe schedules show` says."""
+    document = project.wfe("schedules", "show", name, "-o", "json").document
+    assert document["status"] == ("idle" if document["holder"] is None else "serving")
+    found: str | None = document["holder"]
+    return found
+
+
 #: Ticks of each second before one is killed, and about as many after it. The long form (make schedules)
 #: takes two minutes.
 EACH = 60 if os.environ.get("SCHEDULES") == "full" else 3
@@ -86,8 +94,10 @@ def test_of_two_of_which_one_is_killed_every_tick_is_run_once(jobs: Project) -> 
 
     with serving(jobs) as first, serving(jobs) as second:
         until(lambda: are_done(EACH), PATIENCE + 2 * EACH)
+        assert holder(jobs, "pulse") == f"process {first.process.pid}"
         first.process.kill()
         count = len(ticks(jobs, "often"))
+        until(lambda: holder(jobs, "pulse") == f"process {second.process.pid}", PATIENCE)
         until(lambda: are_done(count + 1), PATIENCE + 2 * EACH)
         assert second.stop()[-1]["event"] == "note"
         assert second.process.returncode == 143

@@ -94,6 +94,35 @@ def test_who_goes_on_alone_holds_the_schedule(world: World) -> None:
     world.play(test)
 
 
+def test_who_goes_on_alone_holds_the_schedule_at_once(world: World) -> None:
+    """Whoever asks is told that it is served, long before it fires again."""
+    from wfe.scheduling.loop import Scheduler
+
+    world.job(schedule=Schedule(cron="0 3 * * *"))
+    world.job("other", schedule=Schedule(interval=86_400))
+
+    def holders() -> set[str | None]:
+        return {row.holder for row in world.store.ledger.schedules()}
+
+    async def test(world: World) -> None:
+        others = [Scheduler(world.engine), Scheduler(world.engine)]
+        for other in others:
+            await other.start()
+        await world.wait(100)
+        assert holders() == {world.scheduler.owner}
+        await world.scheduler.stop()
+        assert holders() == {None}
+        await world.wait(1.5)
+        first, second = sorted(others, key=lambda other: other.owner not in holders())
+        assert holders() == {first.owner}
+        await first.stop()
+        await world.wait(1.5)
+        assert holders() == {second.owner}
+        await second.stop()
+
+    world.play(test)
+
+
 def test_s3_ticks_of_a_workflow_that_is_gone_are_errors_and_others_go_on(world: World) -> None:
     world.job("old", MINUTELY)
 

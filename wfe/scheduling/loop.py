@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import count
@@ -31,7 +31,7 @@ from wfe.scheduling.plan import Plan, own_plan
 from wfe.scheduling.reading import changed_reading
 from wfe.scheduling.served import Served, Upcoming
 from wfe.store import owners
-from wfe.store.ledger import Claim, Tick
+from wfe.store.ledger import Claim, ScheduleRow, Tick
 
 logger = logging.getLogger("wfe")
 
@@ -40,6 +40,9 @@ _SLEEP = timedelta(seconds=LONGEST_SLEEP)
 #: From one look at what others have left pending to the next; and from one look at whose schedules are.
 _LOOK = timedelta(seconds=5)
 _REVIEW = timedelta(seconds=60)
+
+#: From one look at whether the other processes that hold what is served here live, to the next.
+_DEATHS = timedelta(seconds=1)
 
 #: Until the next attempt, where the store was busy.
 _AGAIN = timedelta(seconds=1)
@@ -73,6 +76,8 @@ class Scheduler:
         self.failures: dict[str, InvalidSchedule] = {}
         self._firing = Firing(engine, self.owner, on_tick=self._on_tick, wake=self.wake)
         self._entries: dict[str, Served] = {}
+        #: By schedule that is served here: who else has it in hand, and lived when it was looked at.
+        self._others: dict[str, str] = {}
         self._heap: list[tuple[datetime, int, Served]] = []
         self._numbers = count()
         self._woken = asyncio.Event()
@@ -187,6 +192,7 @@ class Scheduler:
                 logger.warning("%s See: %s", change.sentence, change.preview)
             self._firing.plans[plan.name] = plan
             self._enter(Served(plan, min(row.accounted_until, now), row.fired))
+        self._note_others(rows)
 
     async def trigger(self, plan: Plan) -> Tick | None:
         """Begin an execution of a schedule now, beside its ticks; what came of it: where executions
@@ -270,9 +276,10 @@ class Scheduler:
             await self._renew()
         await self._firing.go_on()
         await self._fire(self._due())
-        if self._now >= self._review_at:
-            self._review_at = self._now + _REVIEW
+        if self._now >= self._review_at or self._is_one_gone():
             await self._review()
+            # Who was stopped, or is on another host, is gone when its lease is: only the ledger tells.
+            self._review_at = self._now + (_LOOK if self._others else _REVIEW)
         if self._now >= self._look_at:
             self._look_at = self._now + (_SLEEP if self._engine.store.peers is None else _LOOK)
             await self._firing.look()
@@ -282,6 +289,7 @@ class Scheduler:
         moments = [self._now + longest]
         if longest == _SLEEP:
             moments += [self._look_at, *(due for due, _, _ in self._heap[:1])]
+            moments += [self._now + _DEATHS] if self._others else []
         sleep = asyncio.ensure_future(self._clock.sleep_until(min(moments)))
         woken = asyncio.ensure_future(self._woken.wait())
         try:
@@ -332,10 +340,24 @@ class Scheduler:
             if row.holder is None and (entry := self._entries.get(row.name)) is not None
             if not entry.vain and entry.plan.timing == row.timing
         ]
-        await ledger.register(left, owner=self.owner, now=self._now)
+        self._others.clear()
+        self._note_others(rows)
+        self._note_others(await ledger.register(left, owner=self.owner, now=self._now))
         for plan, row in self._orphans.among(rows, self._entries) if self._own else ():
             since = min(row.accounted_until, self._now)
             self._enter(Served(plan, since, row.fired, vain=_no_workflow(plan)))
+
+    def _note_others(self, rows: Iterable[ScheduleRow]) -> None:
+        """Take note of who has these schedules in hand."""
+        for row in rows:
+            if row.name in self._entries and row.holder not in (None, self.owner):
+                self._others[row.name] = row.holder
+            else:
+                self._others.pop(row.name, None)
+
+    def _is_one_gone(self) -> bool:
+        """Has one of them died? It is asked of the system, not of the ledger."""
+        return any(owners.is_there(other) is False for other in set(self._others.values()))
 
     # --- firing ----------------------------------------------------------------------------------
 
