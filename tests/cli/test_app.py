@@ -166,6 +166,18 @@ def test_a_group_alone_prints_its_help(project: Project, arguments: list[str]) -
     assert ended.out.startswith("Usage: wfe")
 
 
+@pytest.mark.parametrize("columns", ["60", "160"])
+@pytest.mark.parametrize("arguments", [[], ["executions"], ["schedules"], ["db"]], ids=" ".join)
+def test_the_help_of_a_group_has_whole_sentences(
+    project: Project, monkeypatch: pytest.MonkeyPatch, arguments: list[str], columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    commands = project.wfe(*arguments).out.partition("Commands:\n")[2]
+    assert commands
+    assert "..." not in commands
+    assert max(map(len, commands.splitlines())) <= int(columns)
+
+
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [

@@ -37,6 +37,9 @@ _COMMON: dict[str, Any] = {
 _PLAIN: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
 
 
+#: Characters: more than any sentence has.
+_WHOLE = 1000
+
 #: Of a number that is typed: what SQLite can count, and one more.
 _LARGEST = 2**62
 
@@ -92,6 +95,18 @@ class Group(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _lighten(self.get_params(ctx))
         return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Each with the whole first sentence of its help: what is cut says nothing."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, one.get_short_help_str(_WHOLE))
+                    for name, one in commands
+                    if one is not None
+                ]
+            )
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         return completion.plain(super().shell_complete(ctx, incomplete))

@@ -30,7 +30,12 @@ _FILES = {
 @command(app, "init", formats=("table", "json"))
 def init(
     session: Session,
-    folder: Annotated[str, typer.Argument(metavar="FOLDER", show_default=False)] = ".",
+    folder: Annotated[
+        str,
+        typer.Argument(
+            metavar="FOLDER", show_default=False, help="Where; made if need be. Else: here."
+        ),
+    ] = ".",
 ) -> int:
     """Make a folder to begin in: one workflow, its test, and a README that says how to go on. What is
     there is never overwritten.

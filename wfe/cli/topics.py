@@ -163,7 +163,10 @@ app = alone()
 @command(app, "help")
 def topic(
     session: Session,
-    name: Annotated[str | None, typer.Argument(metavar="TOPIC", show_default=False)] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="TOPIC", show_default=False, help="One of these. Else: list them."),
+    ] = None,
 ) -> int:
     """Explain a topic: cron, environment, exit-codes, keys, lint, query or recording."""
     if name is None:
