@@ -140,6 +140,23 @@ def test_the_tree_stands_at_the_end_with_the_result_below(spawn: Any, columns: i
     ]
 
 
+def test_an_error_is_broken_between_words_and_goes_on_below_its_beginning(spawn: Any) -> None:
+    code, lines = ended(spawn("executions", "list", "--state", "nope", columns=60))
+    assert code == 2
+    assert lines == [
+        "error: There is no state 'nope'.",
+        "  There are: not_started, invoking, waiting_to_compensate,",
+        "  compensating, done, reverted, failed, running, waiting,",
+        "  sleeping, interrupted.",
+        "",
+    ]
+    code, lines = ended(spawn("schedules", "preview", "* * *", columns=60))
+    assert lines[:2] == [
+        "error: The schedule '* * *' is refused: it has 3 fields;",
+        "       five are due, or six that begin with the seconds.",
+    ]
+
+
 def test_a_failure_shows_what_was_undone_and_why(spawn: Any) -> None:
     code, lines = ended(spawn(*run(fail=True)))
     assert code == 10
@@ -175,7 +192,7 @@ def test_waiting_keys_can_be_pasted_while_it_waits(spawn: Any) -> None:
     child.expect_exact("wfe step succeed order:rocket:x:ask:invoke --response JSON\r\n")
     child.expect("●.*waiting")
     child.sendintr()
-    child.expect_exact("It goes on where it was with: wfe run order --tx rocket:x\r\n")
+    child.expect_exact("It goes on where it was with:\r\n  wfe run order --tx rocket:x\r\n")
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 130

@@ -122,3 +122,21 @@ def test_a_page_is_made_to_fit_a_narrow_terminal() -> None:
 
 def test_a_page_that_fits_stays_as_it_is() -> None:
     assert text.fitted(PAGE, 100) == PAGE
+
+
+@pytest.mark.parametrize(
+    ("sentence", "lines"),
+    [
+        ("", [""]),
+        ("It is short.", ["It is short."]),
+        ("It is longer than a line.", ["It is longer than a", "line."]),
+        ("a-word-that-is-longer-than-a-line it is", ["a-word-that-is-longer-than-a-line", "it is"]),
+        ("See: wfe executions show order:1", ["See:", "wfe executions show order:1"]),
+        ("See: wfe help cron", ["See: wfe help cron"]),
+        ("字字字字 字字字字字 字", ["字字字字 字字字字字", "字"]),
+    ],
+)
+def test_a_sentence_is_broken_between_words_and_a_command_never(
+    sentence: str, lines: list[str]
+) -> None:
+    assert text.in_lines(sentence, 20) == lines

@@ -347,9 +347,25 @@ def test_for_a_person_sentences_are_broken_between_words_and_commands_are_whole(
     shown = stored.wfe("executions", "why", "parent:tx", "--color", "always").out
     plain = re.sub(r"\x1b\[[\d;]*m", "", shown)
     key = "asks:asks-as-step-tx:approve:invoke"
-    assert f"it succeeded  wfe step succeed {key} --response JSON\n" in plain
+    assert re.search(f"it succeeded\\s+wfe step succeed {key} --response JSON\n", plain)
     prose = [line for line in plain.split("\n") if "wfe " not in line and key not in line]
     assert all(len(line) <= columns for line in prose)
+
+
+def test_where_a_command_has_no_room_beside_what_it_does_it_stands_below(
+    stored: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for words in (["executions", "why", "asks:tx"], ["step", "show", "asks:tx:approve"]):
+        monkeypatch.setenv("COLUMNS", "60")
+        plain = re.sub(r"\x1b\[[\d;]*m", "", stored.wfe(*words, "--color", "always").out)
+        below = plain.splitlines()
+        (failed,) = [number for number, line in enumerate(below) if line.strip() == "it failed"]
+        indent = len(below[failed]) - len(below[failed].lstrip()) + 2
+        command = "wfe step fail asks:tx:approve:invoke --error REASON"
+        assert below[failed + 1] == " " * indent + command
+        monkeypatch.setenv("COLUMNS", "100")
+        plain = re.sub(r"\x1b\[[\d;]*m", "", stored.wfe(*words, "--color", "always").out)
+        assert f"it failed     {command}\n" in plain
 
 
 def test_what_is_not_there_ends_with_3(stored: Project) -> None:

@@ -12,6 +12,7 @@ from wfe.cli import output, text
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.failures import Failure
 from wfe.cli.session import Session
+from wfe.cli.telling import tell
 
 if TYPE_CHECKING:
     from wfe.lint.findings import Finding
@@ -60,7 +61,7 @@ def run(
         failure.tell(color=session.colors(sys.stderr))
         return failure.exit_code
     told = f"{_number(len(names), 'workflow')}: {counts}." if names else session.why_no_workflows()
-    print(told, file=sys.stderr)
+    tell(told)
     return ExitCode.OK
 
 

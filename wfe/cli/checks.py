@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from wfe.cli import output, text
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.failures import Failure
+from wfe.cli.telling import tell
 from wfe.store.checkup import Result, check_up, is_damaged, is_partial
 from wfe.store.salvage import Reach, reach
 
@@ -35,7 +36,7 @@ def run(session: Session, path: Path) -> int:
         output.print_json({**outcome, "checks": checks, "readable": readable})
     if is_partial(results) and not is_damaged(results):
         hint = session.with_flags("Its schema is an older one: wfe db migrate")
-        print(text.shown(f"What is in it was not checked. {hint}"), file=sys.stderr)
+        tell(f"What is in it was not checked. {hint}")
     if failure is None:
         return ExitCode.OK
     failure.tell(color=session.colors(sys.stderr))

@@ -11,6 +11,7 @@ import typer
 from wfe.cli.command import command, group
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.session import Session
+from wfe.cli.telling import tell
 from wfe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -212,7 +213,6 @@ def _draw(session: Session, found: Facts) -> None:
 
 
 def _say_what_to_do(session: Session, found: Facts) -> None:
-    from wfe.cli import text
     from wfe.store.compact import is_worth_it
     from wfe.store.facts import NEWEST
 
@@ -224,4 +224,4 @@ def _say_what_to_do(session: Session, found: Facts) -> None:
     elif is_worth_it(found.free, found.size):
         said = session.with_flags("To give back to the disk what is free: wfe db compact")
     if said:
-        print(text.shown(said), file=sys.stderr)
+        tell(said)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from wfe.cli import text
 from wfe.cli.exit_codes import ExitCode
+from wfe.cli.telling import fitted
 from wfe.errors import (
     DefinitionChanged,
     MalformedKey,
@@ -79,11 +80,12 @@ class Failure:
     def tell(self, *, color: bool) -> None:
         """Write it to stderr."""
         label = "\x1b[1;31merror:\x1b[0m" if color else "error:"
-        lines = [f"{label} {text.shown(self.message)}"]
+        message = fitted(text.shown(self.message), indent=len("error: "), is_begun=True)
+        lines = [f"{label} {message}"]
         if self.details:
             lines.append(text.seen(text.safe_lines(self.details)))
         if self.hint:
-            lines.append(f"  {text.shown(self.hint)}")
+            lines.append(fitted(text.shown(self.hint), indent=2))
         print("\n".join(lines), file=sys.stderr)
 
 

@@ -11,6 +11,7 @@ import typer
 
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.session import Session
+from wfe.cli.telling import tell
 from wfe.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
@@ -51,10 +52,7 @@ def list_(session: Session) -> int:
     else:
         output.print_list(documents, session.output, _COLUMNS)
     if not rows:
-        print(
-            "No schedules: wfe serve takes up those of workflows, wfe schedule runs others.",
-            file=sys.stderr,
-        )
+        tell("No schedules. wfe serve takes up those of workflows, wfe schedule runs others.")
     return ExitCode.OK
 
 
@@ -126,7 +124,7 @@ def ticks(
     else:
         output.print_list(documents, session.output, _TICK_COLUMNS)
     if not found:
-        print(f"{name} has had no tick yet.", file=sys.stderr)
+        tell(f"{name} has had no tick yet.")
     return ExitCode.OK
 
 

@@ -12,6 +12,7 @@ import typer
 
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.session import Session
+from wfe.cli.telling import tell
 from wfe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -261,17 +262,17 @@ def _say_how_to_go_on(session: Session, wanted: _Wanted, shown: Sequence[Executi
 
     flags = [*wanted.flags(), *(("-o", session.output) if session.output != "table" else ())]
     more = session.command("executions", "list", *flags, "--cursor", place(shown[-1]))
-    print(f"There are more than {wanted.limit}. The next page: {more}", file=sys.stderr)
+    tell(f"There are more than {wanted.limit}. The next page: {more}")
 
 
 def _say_why_there_are_none(session: Session, hidden: int, *, exists: bool) -> None:
     if not exists:
-        print(f"No executions: there is no database {session.config.db} yet.", file=sys.stderr)
+        tell(f"No executions: there is no database {session.config.db} yet.")
     elif hidden:
         are = "1 is a step" if hidden == 1 else f"{hidden} are steps"
-        print(f"No executions but for {are} of others: see --all.", file=sys.stderr)
+        tell(f"No executions but for {are} of others: see --all.")
     elif session.for_people:
-        print("No executions.", file=sys.stderr)
+        tell("No executions.")
 
 
 # --- kept up to date -----------------------------------------------------------------------------

@@ -93,6 +93,19 @@ class Screen:
         for line in others:
             self.line(" " * column, line)
 
+    def choices(self, choices: Sequence[tuple[str, str]], *, indent: str) -> None:
+        """What can be done, and the command for each: beside it, or below where one of them would go on
+        in the next line."""
+        width = max((cell_len(does) for does, _ in choices), default=0)
+        longest = max((cell_len(self.text(command).plain) for _, command in choices), default=0)
+        is_beside = cell_len(indent) + width + 2 + longest <= self.width
+        for does, command in choices:
+            if is_beside:
+                self.line(f"{indent}{does:<{width}}  ", self.text(command))
+            else:
+                self.line(indent, does)
+                self.line(f"{indent}  ", self.text(command))
+
     def with_note(self, line: Text, note: str, *, indent: int) -> None:
         """A line, and a note beside it, or below where there is no room for it."""
         if not note or _length(line) + 2 + cell_len(note) <= self.width:

@@ -12,6 +12,7 @@ from wfe.cli.command import alone, command
 from wfe.cli.output import RUN_FORMATS
 from wfe.cli.serve import Otel
 from wfe.cli.session import Session
+from wfe.cli.telling import tell
 from wfe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -148,9 +149,7 @@ def run(
 
 def _say_which_case(session: Session, workflow_id: str, transaction_id: str) -> None:
     """What the same transaction id again means depends on how it stands."""
-    import sys
-
-    from wfe.cli import documents, text
+    from wfe.cli import documents
     from wfe.model import ExecutionKey
 
     with session.reader(to_write=True) as reader:
@@ -168,4 +167,4 @@ def _say_which_case(session: Session, workflow_id: str, transaction_id: str) -> 
         case = f"is {head.state} and idempotent: this is what it came to, nothing runs"
     else:
         case = f"is {head.state}: this is a new run of it"
-    print(text.shown(f"{head.key} {case}."), file=sys.stderr)
+    tell(f"{head.key} {case}.")

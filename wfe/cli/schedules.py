@@ -14,6 +14,7 @@ from wfe.cli.command import command, group
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.output import LIST_FORMATS, ONE_FORMATS, RUN_FORMATS
 from wfe.cli.session import Session
+from wfe.cli.telling import tell
 from wfe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def _print(session: Session, timetable: Timetable, ticks: list[datetime]) -> Non
                 fires = [{**fire, "remarks": "; ".join(fire["remarks"])} for fire in fires]
             output.print_list(fires, session.output, ())
             for warning in timetable.timing.warnings:
-                print(f"warning: {warning}", file=sys.stderr)
+                tell(f"warning: {warning}")
         case _ if session.for_people:
             _draw(session, timetable, ticks)
         case _:

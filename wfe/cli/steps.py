@@ -11,6 +11,7 @@ import typer
 
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.session import Session
+from wfe.cli.telling import tell
 from wfe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,12 +59,12 @@ def list_(
     else:
         output.print_list(shown, session.output, _COLUMNS)
     if len(found) > len(shown):
-        print(f"There are more than {limit}: see --limit.", file=sys.stderr)
+        tell(f"There are more than {limit}: see --limit.")
     elif not found and session.for_people:
-        print(session.why_nothing_is_found() or "No such steps.", file=sys.stderr)
+        tell(session.why_nothing_is_found() or "No such steps.")
     elif waiting and session.for_people:
         answer = session.command("step", "succeed", "KEY", "--response", "JSON")
-        print(f"Answer one with: {answer}", file=sys.stderr)
+        tell(f"Answer one with: {answer}")
     return ExitCode.OK
 
 
@@ -301,9 +302,7 @@ class _View:
         if self._record.compensate_with != self._record.output:
             report.draw_value(screen, "Its undo is given", self._record.compensate_with)
         screen.line()
-        width = max(len(way.does) for way in self._ways)
-        for way in self._ways:
-            screen.line(f"   {way.does:<{width}}  ", screen.text(way.command))
+        screen.choices(self._ways, indent="   ")
 
     def _facts(self, screen: Screen) -> Iterator[tuple[str, str]]:
         from wfe.cli import text, tree

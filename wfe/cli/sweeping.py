@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +10,7 @@ from wfe.cli.command import alone, command
 from wfe.cli.consent import Yes
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.session import Session
+from wfe.cli.telling import tell
 from wfe.errors import WfeError
 
 if TYPE_CHECKING:
@@ -111,6 +111,4 @@ def _say_what_is_free(session: Session) -> None:
     if is_worth_it(found.free, found.size):
         free, size = text.size(found.free), text.size(found.size)
         hint = session.with_flags("To give it back to the disk: wfe db compact")
-        print(
-            f"{free} of {size} are free in the file, for what comes next. {hint}", file=sys.stderr
-        )
+        tell(f"{free} of {size} are free in the file, for what comes next. {hint}")

@@ -196,6 +196,20 @@ def broken(text: str, room: float, measure: Callable[[str], float]) -> list[str]
     return [line.rstrip() for line in lines]
 
 
+def in_lines(sentence: str, width: int) -> list[str]:
+    """A sentence in lines of at most `width` cells, broken between words. A word that is longer stays
+    whole, and so does a command at the end, which is to be pasted."""
+    prose, colon, command = sentence.rpartition(": wfe ")
+    words = [*f"{prose}:".split(" "), f"wfe {command}"] if colon else sentence.split(" ")
+    lines = [words[0]]
+    for word in words[1:]:
+        if cells(lines[-1]) + 1 + cells(word) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
 def fitted(page: str, width: int) -> str:
     """A page of text for `width` cells: paragraphs are filled anew, and what stands in columns goes on
     below its last one. What fits stays as it is."""

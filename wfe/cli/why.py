@@ -150,7 +150,7 @@ def _draw(
     for cause in found.causes:
         screen.line()
         screen.paragraph(text.safe(cause.sentence), indent=f"{indent}   ")
-        _draw_ways(screen, cause.ways, f"{indent}     ")
+        screen.choices(cause.ways, indent=f"{indent}     ")
         if cause.child is not None:
             screen.line()
             _draw(screen, cause.child, now, indent=f"{indent}    ", is_child=True)
@@ -161,7 +161,7 @@ def _draw(
         screen.paragraph(text.safe(fact), indent=f"{indent}   ", label=f"{name:<12}")
     if found.ways and not is_child:
         screen.line()
-        _draw_ways(screen, found.ways, f"{indent}   ")
+        screen.choices(found.ways, indent=f"{indent}   ")
 
 
 def _facts(found: Explanation, now: datetime) -> list[tuple[str, str]]:
@@ -173,9 +173,3 @@ def _facts(found: Explanation, now: datetime) -> list[tuple[str, str]]:
     if found.error is not None and found.causes:
         facts.append(("last error", f"{found.error.action}: {_said(found.error)}"))
     return facts
-
-
-def _draw_ways(screen: Screen, ways: tuple[Way, ...], indent: str) -> None:
-    width = max((len(way.does) for way in ways), default=0)
-    for way in ways:
-        screen.line(f"{indent}{way.does:<{width}}  ", screen.text(way.command))

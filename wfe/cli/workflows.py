@@ -12,6 +12,7 @@ from wfe.cli.command import command, group
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.output import LIST_FORMATS, ONE_FORMATS
 from wfe.cli.session import Session
+from wfe.cli.telling import tell
 
 if TYPE_CHECKING:
     from wfe.authoring.workflows import Workflow
@@ -44,7 +45,7 @@ def list_(session: Session) -> int:
     for failure in failures:
         failure.tell(color=session.colors(sys.stderr))
     if not found and not failures:
-        print(session.why_no_workflows(), file=sys.stderr)
+        tell(session.why_no_workflows())
     return failures[0].exit_code if failures else ExitCode.OK
 
 
