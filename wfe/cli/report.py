@@ -206,7 +206,8 @@ def draw_errors(screen: Screen, errors: tuple[ErrorRecord, ...]) -> None:
     for record in errors:
         side = "undo of " if str(record.handler_type) == "compensate" else ""
         where = f"{side}{record.action}" if record.action else "result"
-        screen.line(f"  {where}: {text.safe(text.failure(record.name, record.message))}")
+        failure = text.shown(text.failure(record.name, record.message))
+        screen.paragraph(f"{where}: {failure}", indent="  ")
         if record.attempts is not None and record.attempts > 1:
             screen.dim(f"    after {record.attempts} attempts")
         if record.origin is not None:
