@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from tests.project import Ended, Project
+from tests.store.support import open_folder, ordinary_user
+from wfe.doctor import database
 
 DIES = """
 import lzma
@@ -103,7 +105,7 @@ def test_what_is_well_ends_with_0(asking: Project) -> None:
         names
     )
     assert {"definitions", "schedules", "clock", "time zone", "software"} <= set(names)
-    assert {"on_finish", "notices", "readings"} <= set(names)
+    assert {"on_finish", "notices", "readings", "writing"} <= set(names)
     assert asking.wfe("doctor", "-o", "json").document["ok"] is True
 
 
@@ -253,6 +255,31 @@ def test_on_a_terminal_each_finding_has_its_command_below(asking: Project) -> No
     assert ended.code == 1
     assert f"Mend it with: chmod 600 {asking.db}" in ended.out
     assert "finding" in ended.err
+
+
+def test_a_database_that_cannot_be_written_to_is_found() -> None:
+    with open_folder() as folder, ordinary_user():
+        path = folder / "wfe db"
+        path.touch()
+        assert database.writable(path).is_ok
+        path.chmod(0o400)
+        (finding,) = database.writable(path).findings
+        assert str(path) in finding.message
+        assert finding.mend == f"chmod u+w '{path}'"
+        subprocess.run(shlex.split(finding.mend), check=True, timeout=30)
+        assert database.writable(path).is_ok
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a folder of somebody else's is needed")
+def test_what_is_somebody_elses_cannot_be_mended_by_its_mode() -> None:
+    with open_folder() as folder:
+        path = folder / "wfe.db"
+        path.touch(mode=0o600)
+        folder.chmod(0o755)
+        with ordinary_user():
+            findings = database.writable(path).findings
+    assert [finding.message.split(" ")[0] for finding in findings] == [str(folder), str(path)]
+    assert [finding.mend for finding in findings] == [None, None]
 
 
 @pytest.mark.parametrize("columns", [60, 100, 160])

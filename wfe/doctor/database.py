@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import stat
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,6 +19,9 @@ from wfe.store.reader import SQLiteReader
 
 #: Findings of one check that are named; the others are counted.
 NAMED = 10
+
+
+_BY_EFFECTIVE_USER = os.access in os.supports_effective_ids
 
 
 def result(name: str, claim: str, findings: Iterable[Finding] = ()) -> Result:
@@ -48,6 +54,28 @@ def permissions(path: Path) -> Result:
         for one in private.loose(path)
     ]
     return result("permissions", "only the owner may read its files", findings)
+
+
+def writable(path: Path) -> Result:
+    """Whether who looks could write to it: SQLite makes files beside it, too."""
+    return result(
+        "writing",
+        "it can be written to here",
+        [
+            Finding(
+                f"{one} cannot be written to: nothing is run, and no answer taken.",
+                mend=f"chmod u+w {shlex.quote(str(one))}" if _is_closed(one) else None,
+            )
+            for one in (path.parent, path)
+            if not os.access(one, os.W_OK, effective_ids=_BY_EFFECTIVE_USER)
+        ],
+    )
+
+
+def _is_closed(path: Path) -> bool:
+    """Is it ours, and its mode says that we may not write to it?"""
+    known = path.stat()
+    return known.st_uid == os.geteuid() and not known.st_mode & stat.S_IWUSR
 
 
 def contents(

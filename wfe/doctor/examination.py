@@ -36,6 +36,7 @@ def examine(
         newest = yield from _of_database(path, config, now, catalog)
         # Now, as files that SQLite makes for a reader have the mode of the database.
         yield database.permissions(path)
+        yield database.writable(path)
     yield telling.targets(config, catalog)
     yield machine.clock(now, newest)
     yield machine.time_zone(now)
