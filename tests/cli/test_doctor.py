@@ -270,6 +270,12 @@ def test_a_database_that_cannot_be_written_to_is_found() -> None:
         assert database.writable(path).is_ok
 
 
+def test_nothing_is_said_of_the_mode_of_a_file_that_is_no_database(project: Project) -> None:
+    project.write("README.md", "A text, which everybody may read.\n").chmod(0o644)
+    ended = project.wfe("doctor", "--db", str(project.root / "README.md"), "-o", "json")
+    assert list(findings(ended)) == ["reading"]
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="a folder of somebody else's is needed")
 def test_what_is_somebody_elses_cannot_be_mended_by_its_mode() -> None:
     with open_folder() as folder:

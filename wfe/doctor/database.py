@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from wfe.errors import SchemaTooOld, StoreError
-from wfe.store import owners, private, standing
+from wfe.store import owners, private, standing, trouble
 from wfe.store.checkup import Result
 from wfe.store.connection import Connection
 from wfe.store.facts import NEWEST
@@ -37,6 +37,12 @@ def unreadable(error: StoreError) -> Result:
         error.message if is_old else str(error), mend="wfe db migrate" if is_old else None
     )
     return result("reading", "it can be looked into", [finding])
+
+
+def is_another_file(path: Path, error: StoreError) -> bool:
+    """Is it, by this error, no database, so that its mode is none of ours? The file itself is not
+    opened: closing it would let go of the locks that SQLite has on it in this process."""
+    return error.message == trouble.no_database(path).message
 
 
 def readable(path: Path) -> Result:

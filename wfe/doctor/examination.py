@@ -34,9 +34,6 @@ def examine(
     newest = None
     if path.exists():
         newest = yield from _of_database(path, config, now, catalog)
-        # Now, as files that SQLite makes for a reader have the mode of the database.
-        yield database.permissions(path)
-        yield database.writable(path)
     yield telling.targets(config, catalog)
     yield machine.clock(now, newest)
     yield machine.time_zone(now)
@@ -47,7 +44,7 @@ def _of_database(
     path: Path, config: Config, now: datetime, catalog: Catalog
 ) -> Generator[Result, None, datetime | None]:
     """Its checks; gives when it was last written to, where that is known."""
-    patience = config.busy_timeout
+    patience, newest = config.busy_timeout, None
     try:
         with (
             trouble.translated(path),
@@ -60,7 +57,12 @@ def _of_database(
             yield telling.notices(connection, late, config, catalog)
             yield from definitions.needed(catalog, connection, reader, now)
             yield readings.readings(reader)
-            return standing.newest(connection)
+            newest = standing.newest(connection)
     except StoreError as error:
         yield database.unreadable(error)
-        return None
+        if database.is_another_file(path, error):
+            return None
+    # Now, as files that SQLite makes for a reader have the mode of the database.
+    yield database.permissions(path)
+    yield database.writable(path)
+    return newest
