@@ -54,9 +54,11 @@ def test_without_a_terminal_it_asks_nobody_and_removes_nothing(stored: Project) 
     assert len(keys(stored)) == 3
 
 
-@pytest.mark.parametrize("older", ["soon", "-1d", ""])
+@pytest.mark.parametrize("older", ["soon", "-1d", "", "3"])
 def test_an_age_that_is_none_is_refused(stored: Project, older: str) -> None:
-    assert stored.wfe("gc", f"--older={older}", "-y").code == 2
+    ended = stored.wfe("gc", f"--older={older}", "-y")
+    assert ended.code == 2
+    assert "Write 90d, 12h or 2026-11-30." in ended.err
     assert len(keys(stored)) == 3
 
 

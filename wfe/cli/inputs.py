@@ -135,16 +135,20 @@ def _decode(text: str, what: str) -> Any:
         raise UsageError(f"{what} is nested too deep.") from None
 
 
-def moment(text: str, flag: str, now: datetime) -> datetime:
+def moment(
+    text: str,
+    flag: str,
+    now: datetime,
+    *,
+    examples: str = "2h ago, 2026-11-30 or 2026-11-30T08:00Z",
+) -> datetime:
     """`2h ago`, `2h`, or an ISO date or time, which is local where it names no zone."""
     from wfe.store.queries import times
 
     try:
         return times.moment(text, now)
     except ValueError:
-        raise UsageError(
-            f"{flag} {text!r} is no moment.", hint="Write 2h ago, 2026-11-30 or 2026-11-30T08:00Z."
-        ) from None
+        raise UsageError(f"{flag} {text!r} is no moment.", hint=f"Write {examples}.") from None
 
 
 def seconds(text: str | None, flag: str) -> float | None:

@@ -50,7 +50,10 @@ def gc(
     from wfe.store.sweep import Due, Swept, would_go
 
     now = SystemClock().now()
-    due = Due(now) if older is None else Due(inputs.moment(older, "--older", now), by_age=True)
+    due = Due(now)
+    if older is not None:
+        ended = inputs.moment(older, "--older", now, examples="90d, 12h or 2026-11-30")
+        due = Due(ended, by_age=True)
     path = absolute(session.config.db)
     found = Swept(0, 0)
     if path.exists():
