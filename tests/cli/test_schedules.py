@@ -137,6 +137,15 @@ def test_a_workflow_is_previewed_by_its_name(scheduled: Project) -> None:
     ]
 
 
+def test_one_that_was_served_is_previewed_by_its_name(scheduled: Project) -> None:
+    served = ("--every", "1s", "--max", "1", "--name", "often")
+    assert scheduled.execute("schedule", "by-hand", *served).code == 0
+    lines = preview(scheduled, "often", "-n", "1", "--tz", "Asia/Tokyo")
+    assert lines[0] == ["expression", "@every 1s"]
+    assert lines[2] == ["timezone", "Asia/Tokyo"]
+    assert scheduled.wfe("schedules", "preview", "oftn").code == 3
+
+
 def test_a_schedule_that_ends_says_so(scheduled: Project) -> None:
     ended = scheduled.wfe("schedules", "preview", "pulse", "--from", "2029-01-01")
     fires = [line.split("\t")[2] for line in ended.lines if line.startswith("fire")]
@@ -221,6 +230,11 @@ def test_a_person_sees_one_clock_where_it_is_that_of_utc(project: Project) -> No
         "UTC",
         "Thu 2026-01-01 03:30:15",
     ]
+
+
+def test_a_person_sees_seconds_of_every_fire_or_of_none(project: Project) -> None:
+    lines = drawn(project, "@every 90s", "-n3", "--from", "2026-01-01T00:00Z")
+    assert [line.rpartition(" ")[2] for line in lines[4:7]] == ["00:01:30", "00:03:00", "00:04:30"]
 
 
 def test_a_person_is_told_what_may_not_be_meant(

@@ -44,7 +44,8 @@ def preview(
         str,
         typer.Argument(
             metavar="EXPR|NAME",
-            help="A cron expression in quotes, or the TARGET of a workflow with a schedule.",
+            help="A cron expression in quotes, the TARGET of a workflow with a schedule, or the "
+            "name of a schedule that was served.",
         ),
     ],
     number: Annotated[
@@ -94,13 +95,18 @@ def _schedule(session: Session, what: str, zone: str | None) -> Schedule:
     from msgspec.structs import replace
 
     from wfe.authoring.schedules import Schedule
-    from wfe.errors import InvalidSchedule
+    from wfe.errors import InvalidSchedule, WorkflowNotFound
 
     if not what.strip():
         raise InvalidSchedule(what, "it is empty")
     if len(what.split()) > 1 or what.startswith("@"):
         return Schedule(cron=what, timezone=zone or "UTC")
-    workflow, _ = session.target(what)
+    try:
+        workflow, _ = session.target(what)
+    except WorkflowNotFound:
+        if (known := _known(session, what)) is None:
+            raise
+        return replace(known, timezone=zone) if zone else known
     if workflow.schedule is None:
         raise UsageError(
             f"The workflow {workflow.id!r} has no schedule.",
@@ -108,6 +114,15 @@ def _schedule(session: Session, what: str, zone: str | None) -> Schedule:
             "previewed in quotes.",
         )
     return replace(workflow.schedule, timezone=zone) if zone else workflow.schedule
+
+
+def _known(session: Session, name: str) -> Schedule | None:
+    """One that was served under this name, such as those of `wfe schedule --name`."""
+    from wfe.scheduling.plan import known_plan
+
+    with session.reader() as reader:
+        rows = reader.ledger.schedules() if reader is not None else ()
+    return next((known_plan(row).schedule for row in rows if row.name == name), None)
 
 
 def _print(session: Session, timetable: Timetable, ticks: list[datetime]) -> None:
@@ -161,7 +176,8 @@ def _draw(session: Session, timetable: Timetable, ticks: list[datetime]) -> None
     if not ticks:
         return
     screen.line()
-    rows = [["LOCAL", "UTC"], *(_columns(timetable, tick) for tick in ticks)]
+    clock = "%a %Y-%m-%d %H:%M:%S" if any(tick.second for tick in ticks) else "%a %Y-%m-%d %H:%M"
+    rows = [["LOCAL", "UTC"], *(_columns(timetable, tick, clock) for tick in ticks)]
     remarks = ["", *("; ".join(timetable.timing.remarks(tick)) for tick in ticks)]
     if all(local == f"{utc} UTC" for local, utc in rows[1:]):
         rows = [[utc] for _, utc in rows]
@@ -175,11 +191,8 @@ def _draw(session: Session, timetable: Timetable, ticks: list[datetime]) -> None
         _draw_prose(screen, remark, indent=4)
 
 
-def _columns(timetable: Timetable, tick: datetime) -> list[str]:
+def _columns(timetable: Timetable, tick: datetime, clock: str) -> list[str]:
     """A fire as people read it: where clocks of the zone stand, and those of UTC."""
-    clock = "%a %Y-%m-%d %H:%M"
-    if tick.second or tick.microsecond:
-        clock += ":%S"
     local = tick.astimezone(timetable.zone)
     return [local.strftime(f"{clock} %Z"), tick.strftime(clock)]
 
