@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from wfe.cli import text
+from wfe.cli.telling import fitted
 from wfe.errors import UsageError
 
 #: The flag of every command that asks.
@@ -27,6 +29,6 @@ def given(what: str, *, yes: bool, is_idle: bool = False) -> bool:
         raise UsageError(f"This would {what}, and nobody can be asked.", hint="Say -y to do it.")
     if is_idle:
         return True
-    sys.stderr.write(f"This will {what}. Go on? [y/N] ")
+    sys.stderr.write(f"{fitted(text.shown(f'This will {what}. Go on? [y/N]'))} ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
