@@ -46,6 +46,13 @@ def test_a_failure_is_accepted_with_0_and_undoes_the_execution(waiting: Project)
     assert status(waiting) == "reverted"
 
 
+@pytest.mark.parametrize("error", ["", " "])
+def test_a_failure_that_says_nothing_is_refused(waiting: Project, error: str) -> None:
+    ended = waiting.wfe("step", "fail", "t1", "--error", error)
+    assert (ended.code, status(waiting)) == (2, "waiting")
+    assert "--error is empty" in ended.err
+
+
 def test_a_failure_is_retried_unless_it_is_permanent(project: Project) -> None:
     project.write(
         "workflows/retried.py",

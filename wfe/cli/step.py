@@ -11,7 +11,7 @@ from wfe.cli import steps
 from wfe.cli.command import command, group
 from wfe.cli.output import LIST_FORMATS, ONE_FORMATS, RUN_FORMATS
 from wfe.cli.session import Session
-from wfe.errors import WorkflowNotFound
+from wfe.errors import UsageError, WorkflowNotFound
 
 if TYPE_CHECKING:
     from wfe.model import CommandResult, Event, StepKey
@@ -76,6 +76,8 @@ def fail(
     \b
     wfe step fail release:2026.12:approve:invoke --error 'not on a Friday' --permanent
     """
+    if not error.strip():
+        raise UsageError("--error is empty: say what went wrong.")
 
     async def answer(
         engine: Engine, step: StepKey, on_event: Callable[[Event], None]
