@@ -6,6 +6,7 @@ a day of the month and a weekday are given, a date fits where either does, as in
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect_left
 from calendar import monthrange
 from collections.abc import Iterator, Sequence
@@ -103,6 +104,7 @@ class Fields(msgspec.Struct, frozen=True, kw_only=True):
                 break
         return None
 
+    @functools.lru_cache(maxsize=4096)  # noqa: B019  # all of them together; each month is asked for often
     def days_of(self, year: int, month: int) -> Sequence[int]:
         """The days that fit in a month, whichever it is."""
         first, length = monthrange(year, month)
@@ -120,7 +122,7 @@ class Fields(msgspec.Struct, frozen=True, kw_only=True):
             all_of_it = range(1 + (weekday - first) % 7, length + 1, 7)
             ordinals = [ordinal for other, ordinal in self.nth if other == weekday]
             found.update(pick(all_of_it, ordinals) if ordinals else all_of_it)
-        return sorted(found)
+        return tuple(sorted(found))
 
     def times(self) -> Iterator[time]:
         """The times of a day."""

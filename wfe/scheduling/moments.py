@@ -23,6 +23,7 @@ from wfe.scheduling.zones import (
     comes_twice,
     first_moment,
     wall_of,
+    whole_second,
 )
 
 #: An expression that names every hour fires so soon after clocks were moved, if on that date at all.
@@ -50,7 +51,7 @@ def series(
 
 
 def _next_of_date(fields: Fields, zone: tzinfo, after: datetime) -> datetime | None:
-    wall = wall_of(after, zone).replace(microsecond=0) + SECOND
+    wall = wall_of(whole_second(after), zone) + SECOND
     while (found := fields.at_or_after(wall)) is not None:
         moment = first_moment(found, zone)
         if moment is None:
@@ -63,7 +64,7 @@ def _next_of_date(fields: Fields, zone: tzinfo, after: datetime) -> datetime | N
 
 
 def _next_of_pace(fields: Fields, zone: tzinfo, after: datetime) -> datetime | None:
-    moment = after.replace(microsecond=0) + SECOND
+    moment = whole_second(after) + SECOND
     while True:
         wall = wall_of(moment, zone)
         found = fields.at_or_after(wall)

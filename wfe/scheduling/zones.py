@@ -59,6 +59,11 @@ def _near(name: str) -> list[str]:
     return same[:3] or near_names(name, known)
 
 
+def whole_second(moment: datetime) -> datetime:
+    """The moment, without the part of a second that has passed."""
+    return moment.replace(microsecond=0) if moment.microsecond else moment
+
+
 def wall_of(moment: datetime, zone: tzinfo) -> datetime:
     """What clocks in `zone` show at `moment`."""
     return moment.astimezone(zone).replace(tzinfo=None)
@@ -66,7 +71,7 @@ def wall_of(moment: datetime, zone: tzinfo) -> datetime:
 
 def change_between(start: datetime, end: datetime, zone: tzinfo) -> Change | None:
     """The first change after `start`, up to and including `end`."""
-    low, end = start.replace(microsecond=0), end.replace(microsecond=0)
+    low, end = whole_second(start), whole_second(end)
     offset = low.astimezone(zone).utcoffset()
     while low < end:
         # Looked at once a day: no zone has moved its clocks and moved them back within a day.
@@ -82,8 +87,7 @@ def _change(low: datetime, high: datetime, zone: tzinfo) -> Change:
     before = low.astimezone(zone).utcoffset()
     assert before is not None
     while high - low > SECOND:
-        middle = low + (high - low) // 2
-        middle = middle.replace(microsecond=0)
+        middle = whole_second(low + (high - low) // 2)
         if middle.astimezone(zone).utcoffset() == before:
             low = middle
         else:
