@@ -28,6 +28,8 @@ _COMMAND = re.compile(r"^([12]?)\$ (.*)$")
 
 #: Seconds that any command of a document may take.
 PATIENCE = 30
+#: A PATH on which the installed command is found.
+INSTALLED = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 
 class File(msgspec.Struct):
@@ -81,49 +83,49 @@ def _commands(block: str) -> Iterator[Command]:
     yield command
 
 
-def run_document(document: Path, folder: Path) -> int:
-    """Do in `folder` what the document says; gives how many commands that were."""
+def run_document(document: Path, folder: Path, path: str = INSTALLED) -> int:
+    """Do in `folder` what the document says; gives how many commands that were. On the `path` is the
+    `wfe` that it means."""
     count = 0
     shown: set[str] = set()
     for part in parts(document):
         if isinstance(part, File):
-            path = folder / part.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a" if part.name in shown else "w") as file:
+            place = folder / part.name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with place.open("a" if part.name in shown else "w") as file:
                 file.write(part.content)
             shown.add(part.name)
         else:
-            _run_block(part, folder)
+            _run_block(part, folder, path)
             count += len(part)
     return count
 
 
-def _run_block(block: list[Command], folder: Path) -> None:
-    started = [(c, _start(c, folder)) for c in block if c.terminal == "1"]
+def _run_block(block: list[Command], folder: Path, path: str) -> None:
+    started = [(c, _start(c, folder, path)) for c in block if c.terminal == "1"]
     lasts = any(command.is_interrupted for command, _ in started)
     for command in block:
         if command.terminal == "1":
             continue
         if command.terminal == "2" and not lasts:
-            _until_waiting(folder)
-        _check(command, _start(command, folder))
+            _until_waiting(folder, path)
+        _check(command, _start(command, folder, path))
     for command, process in started:
         if command.is_interrupted:
             process.send_signal(signal.SIGINT)
         _check(command, process)
 
 
-def _environment() -> dict[str, str]:
-    own = str(Path(sys.executable).parent)
+def _environment(path: str) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith("WFE_")}
-    return {**kept, "PATH": f"{own}{os.pathsep}{kept['PATH']}"}
+    return {**kept, "PATH": path}
 
 
-def _start(command: Command, folder: Path) -> subprocess.Popen[str]:
+def _start(command: Command, folder: Path, path: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         ["bash", "-c", command.text],
         cwd=folder,
-        env=_environment(),
+        env=_environment(path),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -141,12 +143,12 @@ def _check(command: Command, process: subprocess.Popen[str]) -> None:
         assert re.fullmatch(wanted, stdout.rstrip("\n"), re.DOTALL), f"{command.text}\n{stdout}"
 
 
-def _until_waiting(folder: Path) -> None:
+def _until_waiting(folder: Path, path: str) -> None:
     """Until what was started in the other terminal waits for its answer."""
     count = Command("", "wfe executions list --state invoking --count", [])
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        process = _start(count, folder)
+        process = _start(count, folder, path)
         if process.communicate(timeout=PATIENCE)[0].strip() == "1":
             return
     raise AssertionError("nothing waits in the other terminal")
