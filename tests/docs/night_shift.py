@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.docs.console import INSTALLED
 from tests.docs.terminal import Terminal
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,8 +53,9 @@ steps that wait](answer-steps.md).
 class Story:
     """The page as far as it has come."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, path: str) -> None:
         self._folder = folder
+        self._path = path
         self._parts = [INTRO]
 
     def tell(self, words: str) -> None:
@@ -63,14 +65,14 @@ class Story:
         """Commands one after the other in the first terminal, each with what it leaves there."""
         lines: list[str] = []
         for command in commands:
-            lines += self._shown(command, Terminal(command, self._folder))
+            lines += self._shown(command, Terminal(command, self._folder, self._path))
         self._block(lines)
 
     @contextmanager
     def beside(self, command: str, *, until: str) -> Iterator[None]:
         """Another terminal, in which something runs meanwhile, told when it has ended. `until` are
         the words after which the rest begins."""
-        terminal = Terminal(command, self._folder)
+        terminal = Terminal(command, self._folder, self._path)
         try:
             terminal.until(until)
             yield
@@ -131,9 +133,9 @@ def prepare(folder: Path) -> None:
     (folder / "site/index.html").write_text("<h1>The new site</h1>\n")
 
 
-def _silently(folder: Path, command: str, *, code: int = 0) -> None:
+def _silently(folder: Path, path: str, command: str, *, code: int = 0) -> None:
     """What nobody looked at, such as a line of a crontab."""
-    terminal = Terminal(command, folder)
+    terminal = Terminal(command, folder, path)
     ended, lines = terminal.end()
     assert ended == code, "\n".join([command, *lines])
 
@@ -210,22 +212,28 @@ has done, and the second terminal watches.
     )
 
 
-def record() -> str:
-    """The page."""
+def record(path: str = INSTALLED) -> str:
+    """The page. On the `path` is the `wfe` that is typed."""
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="wfe") as name:
         folder = Path(name).resolve()
         prepare(folder)
         _silently(
-            folder, "wfe run airports-import -p csv=incoming/airports.csv --tx monday", code=10
+            folder,
+            path,
+            "wfe run airports-import -p csv=incoming/airports.csv --tx monday",
+            code=10,
         )
         _silently(
-            folder, "wfe run deploy-site -p source=site -p soak=0 --tx 7 --until waiting", code=20
+            folder,
+            path,
+            "wfe run deploy-site -p source=site -p soak=0 --tx 7 --until waiting",
+            code=20,
         )
         slow = "wfe run deploy-site -p source=site -p servers=out/staging -p soak=86400 --tx 8"
-        running = Terminal(slow, folder)
+        running = Terminal(slow, folder, path)
         try:
             running.until("sleeping")
-            story = Story(folder)
+            story = Story(folder, path)
             failed_import(story)
             waiting_deploy(story)
             runaway(story)

@@ -9,7 +9,6 @@ import pty
 import signal
 import struct
 import subprocess
-import sys
 import termios
 import threading
 from pathlib import Path
@@ -21,27 +20,22 @@ from tests.acceptance.screen import screen_after
 WIDTH, HEIGHT = 100, 60
 #: Seconds that anything may take.
 PATIENCE = 60
+#: What a command finds in its environment, beside `PATH` and `HOME`.
+ENVIRONMENT = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "NO_COLOR": "1"}
 
 
 class Terminal:
     """One command of bash in a terminal of its own. What it writes is read while it runs."""
 
-    def __init__(self, command: str, folder: Path) -> None:
+    def __init__(self, command: str, folder: Path, path: str) -> None:
         self._changed = threading.Condition()
         self._written = ""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", HEIGHT, WIDTH, 0, 0))
-        own = str(Path(sys.executable).parent)
         self._process = subprocess.Popen(
             ["bash", "-c", command],
             cwd=folder,
-            env={
-                "PATH": f"{own}{os.pathsep}{os.environ['PATH']}",
-                "HOME": str(folder),
-                "TERM": "xterm-256color",
-                "LANG": "C.UTF-8",
-                "NO_COLOR": "1",
-            },
+            env={**ENVIRONMENT, "PATH": path, "HOME": str(folder)},
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
