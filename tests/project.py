@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import json
 import os
@@ -15,11 +16,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import typer.main
 
 from wfe.cli import main
 
 #: The installed command.
 WFE = str(Path(sys.executable).with_name("wfe"))
+
+
+# A process of its own makes each group of commands once. Here one process is that of many commands,
+# and Typer would read the signatures of a group anew for each: a third of what a command costs.
+vars(typer.main)["get_command"] = functools.cache(typer.main.get_command)
 
 
 class Ended(NamedTuple):
