@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from tests.forking import Forking
+from tests.forking import UNTIL_THE_END
 
 settings.register_profile("ci", max_examples=60, deadline=None, derandomize=True)
 settings.register_profile("nightly", max_examples=10_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
-@pytest.fixture(scope="session")
-def forking() -> Iterator[Forking]:
-    """A quick `wfe` for tests that run many commands."""
-    with tempfile.TemporaryDirectory(prefix="wfe") as name, Forking(Path(name)) as running:
-        yield running
+@pytest.fixture(scope="session", autouse=True)
+def _what_runs_until_the_end() -> Iterator[None]:
+    with UNTIL_THE_END:
+        yield
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

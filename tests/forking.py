@@ -5,14 +5,14 @@ signals that reach it. Left out is what comes before it begins, nine tenths of w
 the start of Python, and importing wfe. So it proves nothing about that, nor about a terminal that is in
 control of it: such tests take the installed command.
 
-    with Forking(folder) as forking:
-        subprocess.run(["bash", "-c", "wfe --help"], env={**os.environ, "PATH": forking.path})
+    subprocess.run(["bash", "-c", "wfe --help"], env={**os.environ, "PATH": forking().path})
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import gc
 import io
 import os
@@ -22,6 +22,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -87,7 +88,7 @@ os._exit(number)
 class Forking:
     """The process that forks, and a folder with its `wfe`, until the block ends."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         """`folder` is empty, and its name is short enough for a socket. The commands will have this
         environment, or one that differs in nothing that Python reads at its start."""
         address = str(folder / "socket")
@@ -104,6 +105,8 @@ class Forking:
             )
         )
         stand_in.chmod(0o700)
+        #: What is called instead of the installed command.
+        self.wfe = str(stand_in)
         #: For commands: its `wfe` comes first, then the tools of this environment.
         self.path = os.pathsep.join([str(stand_in.parent), str(BIN), os.environ["PATH"]])
         self._process = subprocess.Popen(
@@ -122,6 +125,19 @@ class Forking:
 
     def __exit__(self, *_: object) -> None:
         self._process.communicate(timeout=30)  # it ends when nobody can talk to it
+
+
+#: As the tests of this process found it, whatever one of them makes of it.
+_ENVIRONMENT = dict(os.environ)
+#: To be left when they have all ended.
+UNTIL_THE_END = contextlib.ExitStack()
+
+
+@functools.cache
+def forking() -> Forking:
+    """The one for all tests of this process, begun when one of them asks."""
+    folder = UNTIL_THE_END.enter_context(tempfile.TemporaryDirectory(prefix="wfe"))
+    return UNTIL_THE_END.enter_context(Forking(Path(folder), _ENVIRONMENT))
 
 
 class Request:

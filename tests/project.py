@@ -11,13 +11,14 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import typer.main
 
+from tests.forking import forking
 from wfe.cli import main
 
 #: The installed command.
@@ -69,9 +70,16 @@ class Project:
         return Ended(code, out.getvalue().decode(), err.getvalue().decode())
 
     def execute(self, *arguments: str, **environ: str) -> Ended:
+        """Run a command in a process of its own, its output in pipes."""
+        return self._ended(forking().wfe, arguments, environ)
+
+    def installed(self, *arguments: str, **environ: str) -> Ended:
         """Run the installed command, its output in pipes."""
+        return self._ended(WFE, arguments, environ)
+
+    def _ended(self, wfe: str, arguments: Sequence[str], environ: Mapping[str, str]) -> Ended:
         ended = subprocess.run(
-            [WFE, *arguments],
+            [wfe, *arguments],
             cwd=self.root,
             env={**os.environ, **environ},
             capture_output=True,
@@ -82,8 +90,17 @@ class Project:
 
     def start(self, *arguments: str, **environ: str) -> subprocess.Popen[str]:
         """Start the installed command, its output in pipes."""
+        return self._started(WFE, arguments, environ)
+
+    def fork(self, *arguments: str, **environ: str) -> subprocess.Popen[str]:
+        """Start a command that nobody will kill or stop, its output in pipes."""
+        return self._started(forking().wfe, arguments, environ)
+
+    def _started(
+        self, wfe: str, arguments: Sequence[str], environ: Mapping[str, str]
+    ) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [WFE, *arguments],
+            [wfe, *arguments],
             cwd=self.root,
             env={**os.environ, **environ},
             stdin=subprocess.DEVNULL,

@@ -138,7 +138,7 @@ READING: Sequence[tuple[str, ...]] = (
 
 def test_a_lock_of_two_seconds_is_waited_for_by_every_command(stored: Project) -> None:
     with locked(stored) as other:
-        running = [stored.start(*words) for words in (*WRITING, *READING)]
+        running = [stored.fork(*words) for words in (*WRITING, *READING)]
         time.sleep(2)  # the length of the lock is what this is about
         other.execute("ROLLBACK")
         ended = [end(each) for each in running]

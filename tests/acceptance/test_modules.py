@@ -90,7 +90,7 @@ def test_keys_of_80_characters_are_whole_in_a_pipe_of_40_columns(project: Projec
     project.write("workflows/one.py", STEP.format(name="one", value="1"))
     ids = [f"{number:04}-{'x' * 71}" for number in range(3)]
     for tx in ids:
-        assert project.execute("run", "one", "--tx", tx).code == 0
+        assert project.installed("run", "one", "--tx", tx).code == 0
     for words in (["executions", "list"], ["executions", "list", "-o", "wide"]):
         ended = subprocess.run(
             f"COLUMNS=40 {WFE} {' '.join(words)} | cat",
@@ -104,4 +104,4 @@ def test_keys_of_80_characters_are_whole_in_a_pipe_of_40_columns(project: Projec
         lines = ended.stdout.splitlines()
         assert [line.split("\t")[0] for line in lines] == [f"one:{tx}" for tx in reversed(ids)]
     for words in (["executions", "list"], ["step", "list"], ["workflows", "list"], ["config"]):
-        json.loads(project.execute(*words, "-o", "json", COLUMNS="40").out)
+        json.loads(project.installed(*words, "-o", "json", COLUMNS="40").out)

@@ -96,7 +96,7 @@ def test_help_loads_nothing_that_it_does_not_need(project: Project) -> None:
 def test_commands_that_read_load_neither_the_engine_nor_user_code(project: Project) -> None:
     project.write("workflows/one.py", SLOW)
     (project.root / "go").touch()
-    assert project.execute("run", "slow", "--tx", "t1").code == 0
+    assert project.installed("run", "slow", "--tx", "t1").code == 0
     for command in (
         ["list"],
         ["list", "-q", "slow", "-o", "json"],
@@ -117,7 +117,7 @@ def test_commands_that_read_load_neither_the_engine_nor_user_code(project: Proje
 
 
 def test_the_version_is_the_installed_one(project: Project) -> None:
-    assert project.execute("--version").out.startswith("wfe ")
+    assert project.installed("--version").out.startswith("wfe ")
 
 
 def test_a_pipe_that_is_closed_early_is_quiet(project: Project) -> None:
@@ -149,10 +149,10 @@ def test_what_the_terminal_cannot_show_ends_no_command(project: Project) -> None
         """,
     )
     narrow = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    ended = project.execute("run", "echo", "-i", '"\u00e9\U0001f680"', "--tx", "\u00e9", **narrow)
+    ended = project.installed("run", "echo", "-i", '"\u00e9\U0001f680"', "--tx", "\u00e9", **narrow)
     assert (ended.code, ended.document) == (0, "\u00e9\U0001f680")
     assert ended.out.isascii()
-    assert project.execute("executions", "list", **narrow).out.startswith("echo:\\xe9\t")
+    assert project.installed("executions", "list", **narrow).out.startswith("echo:\\xe9\t")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -220,7 +220,7 @@ def test_an_answer_from_a_second_process_reaches_the_one_that_waits(project: Pro
     line = ""
     while "\tanswer\t" not in line:
         line = waiting.stderr.readline()
-    answered = project.execute("step", "succeed", "ask:t1:ask:invoke", "--response", '"yes"')
+    answered = project.installed("step", "succeed", "ask:t1:ask:invoke", "--response", '"yes"')
     assert (answered.code, answered.out) == (0, '"yes"\n')
     out, _ = waiting.communicate(timeout=20)
     assert (waiting.returncode, out) == (0, '"yes"\n')
@@ -228,7 +228,7 @@ def test_an_answer_from_a_second_process_reaches_the_one_that_waits(project: Pro
 
 def test_the_database_and_its_folder_are_for_their_owner_alone(slow: Project) -> None:
     (slow.root / "go").touch()
-    assert slow.execute("run", "slow").code == 0
+    assert slow.installed("run", "slow").code == 0
     assert slow.db.stat().st_mode & 0o777 == 0o600
     assert slow.db.parent.stat().st_mode & 0o777 == 0o700
 
@@ -239,7 +239,7 @@ def test_a_database_that_cannot_be_written_is_one_sentence(slow: Project) -> Non
     else:
         (slow.root / "locked").mkdir(mode=0o500)
         target = "locked/wfe.db"
-    ended = slow.execute("run", "slow", "--db", target, "-o", "json")
+    ended = slow.installed("run", "slow", "--db", target, "-o", "json")
     assert ended.code == 1
     assert ended.document["error"]["code"] == "store_unusable"
     assert not (slow.root / "started").exists()

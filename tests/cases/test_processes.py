@@ -88,7 +88,7 @@ def _rows(db: Path) -> list[tuple[object, ...]]:
 def test_case_p3_eight_processes_write_at_once_and_signals_end_what_they_should(
     holding: Project,
 ) -> None:
-    writing = [holding.start("run", "other", "--tx", f"w{number}") for number in range(8)]
+    writing = [holding.fork("run", "other", "--tx", f"w{number}") for number in range(8)]
     for process in writing:
         out, err = process.communicate(timeout=60)
         assert (process.returncode, out) == (0, '"quick"\n'), err

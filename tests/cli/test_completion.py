@@ -37,7 +37,7 @@ def stored(flows: Project) -> Project:
 
 def complete(project: Project, line: str, **environ: str) -> Ended:
     """What a shell is told for a command line that is cut off here."""
-    return project.execute(
+    return project.installed(
         _WFE_COMPLETE="complete_fish",
         _TYPER_COMPLETE_FISH_ACTION="get-args",
         _TYPER_COMPLETE_ARGS=line,
@@ -157,7 +157,7 @@ def test_a_locked_database_is_not_waited_for(stored: Project) -> None:
     "instruction", ["", "nonsense", "complete_tcsh", "complete_bash", "source_bash", "_", "a_b"]
 )
 def test_an_instruction_that_means_nothing_says_nothing(project: Project, instruction: str) -> None:
-    ended = project.execute(_WFE_COMPLETE=instruction)
+    ended = project.installed(_WFE_COMPLETE=instruction)
     assert (ended.code, ended.err) == (0, "")
 
 

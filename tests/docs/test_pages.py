@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.console import idle_blocks, run_document
-from tests.forking import Forking
+from tests.forking import forking
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -27,8 +27,8 @@ def name(path: Path) -> str:
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=name)
-def test_a_guide_runs_as_it_is_written(page: Path, tmp_path: Path, forking: Forking) -> None:
-    assert run_document(page, tmp_path, forking.path) >= 5
+def test_a_guide_runs_as_it_is_written(page: Path, tmp_path: Path) -> None:
+    assert run_document(page, tmp_path, forking().path) >= 5
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=name)

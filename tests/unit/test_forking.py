@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.console import INSTALLED
-from tests.forking import Forking
+from tests.forking import forking
 from tests.project import until
 
 FLOWS = """
@@ -72,20 +72,16 @@ def run(command: str, path: str, folder: Path) -> tuple[int, str, str]:
         "wfe run look -p word=x -q >&-",
     ],
 )
-def test_it_prints_and_ends_like_the_installed_one(
-    command: str, folder: Path, forking: Forking
-) -> None:
-    assert run(command, forking.path, folder) == run(command, INSTALLED, folder)
+def test_it_prints_and_ends_like_the_installed_one(command: str, folder: Path) -> None:
+    assert run(command, forking().path, folder) == run(command, INSTALLED, folder)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_reaches_the_command(
-    number: signal.Signals, code: int, folder: Path, forking: Forking
-) -> None:
+def test_a_signal_reaches_the_command(number: signal.Signals, code: int, folder: Path) -> None:
     with subprocess.Popen(
         ["wfe", "run", "stay"],
         cwd=folder,
-        env={**os.environ, "PATH": forking.path},
+        env={**os.environ, "PATH": forking().path},
         stderr=subprocess.PIPE,
         text=True,
     ) as running:
@@ -99,14 +95,14 @@ def test_a_signal_reaches_the_command(
     assert running.returncode == code
 
 
-def test_a_command_that_is_killed_looks_killed(folder: Path, forking: Forking) -> None:
+def test_a_command_that_is_killed_looks_killed(folder: Path) -> None:
     script = "wfe run stay & until [ -e begun ]; do sleep 0.01; done; kill -9 $(cat begun); wait $!"
-    assert run(script, forking.path, folder)[0] == 128 + signal.SIGKILL
+    assert run(script, forking().path, folder)[0] == 128 + signal.SIGKILL
 
 
-def test_a_command_ends_with_the_one_who_asked_for_it(folder: Path, forking: Forking) -> None:
+def test_a_command_ends_with_the_one_who_asked_for_it(folder: Path) -> None:
     script = "wfe run stay & until [ -e begun ]; do sleep 0.01; done; kill -9 $!; cat begun"
-    pid = int(run(script, forking.path, folder)[1])
+    pid = int(run(script, forking().path, folder)[1])
     until(lambda: not _lives(pid))
 
 
