@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -20,6 +21,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 def _what_runs_until_the_end() -> Iterator[None]:
     with UNTIL_THE_END:
         yield
+
+
+def pytest_collection_finish() -> None:
+    """What has been collected lasts to the end: looking through it for garbage again and again is
+    dear, and so is copying it for each process that is forked."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from .archive import ARCHIVE, Scenario, digest, read_archive, read_folder
+from .archive import ARCHIVE, Scenario, carried, digest, read_folder
 from .compare import comparable, differences
 from .normal import FINAL_STATES, normal, rests
 
-SCENARIOS = list(read_archive())
+SCENARIOS = carried()
 
 
 def form_of(scenario: Scenario, record: Any) -> Any:

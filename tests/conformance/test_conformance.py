@@ -7,12 +7,12 @@ from collections import Counter
 
 import pytest
 
-from .archive import Scenario, read_archive
+from .archive import Scenario, carried
 from .player import play
 from .rules import RULES
 from .verdict import DEVIATIONS, expectation, judge
 
-SCENARIOS = list(read_archive())
+SCENARIOS = carried()
 #: SQLite is slower: every so many-th scenario stands for all.
 SAMPLE = SCENARIOS[::12]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from .archive import Scenario, read_archive
+from .archive import Scenario, carried
 from .promises import broken_promises
 
-SCENARIOS = {scenario["name"]: scenario for scenario in read_archive()}
+SCENARIOS = {scenario["name"]: scenario for scenario in carried()}
 
 
 def broken(scenario: Scenario, record: Any) -> list[str]:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from .archive import read_archive
+from .archive import carried
 from .matchers import ANY, OneOf, StartsWith
 from .rules import RULES
 from .verdict import expectation
 
-SCENARIOS = {scenario["name"]: scenario for scenario in read_archive()}
+SCENARIOS = {scenario["name"]: scenario for scenario in carried()}
 
 #: Nothing is expected there.
 NOTHING = None

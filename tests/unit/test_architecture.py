@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -88,9 +89,17 @@ LAZY_EXCEPTIONS = {
 }
 
 
+PATHS = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+
+
+@functools.cache
+def parsed(path: str) -> ast.Module:
+    return ast.parse((PACKAGE / path).read_text())
+
+
 def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        yield path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_text())
+    for path in PATHS:
+        yield path, parsed(path)
 
 
 def imports(tree: ast.Module) -> Iterator[str]:
@@ -108,13 +117,13 @@ def room_of(path: str) -> str:
     return path.split("/")[0].removesuffix(".py")
 
 
-@pytest.mark.parametrize(("path", "tree"), [pytest.param(*m, id=m[0]) for m in modules()])
-def test_imports_point_one_way(path: str, tree: ast.Module) -> None:
+@pytest.mark.parametrize("path", PATHS)
+def test_imports_point_one_way(path: str) -> None:
     room = room_of(path)
     if room == "__init__":
         return  # the public names: looked up when they are asked for
     assert room in MAY_IMPORT, f"{room} is a new room: draw its arrows here"
-    for name in imports(tree):
+    for name in imports(parsed(path)):
         top, _, rest = name.partition(".")
         if top == "wfe" and rest:
             other = rest.split(".")[0]
