@@ -134,10 +134,11 @@ UNTIL_THE_END = contextlib.ExitStack()
 
 
 @functools.cache
-def forking() -> Forking:
-    """The one for all tests of this process, begun when one of them asks."""
+def forking(**environ: str) -> Forking:
+    """The one for all tests of this process, begun when one of them asks: for commands that find this
+    in their environment while they start."""
     folder = UNTIL_THE_END.enter_context(tempfile.TemporaryDirectory(prefix="wfe"))
-    return UNTIL_THE_END.enter_context(Forking(Path(folder), _ENVIRONMENT))
+    return UNTIL_THE_END.enter_context(Forking(Path(folder), {**_ENVIRONMENT, **environ}))
 
 
 class Request:

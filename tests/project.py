@@ -7,6 +7,7 @@ import functools
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -19,7 +20,7 @@ import pytest
 import typer.main
 
 from tests.forking import forking
-from wfe.cli import main
+from wfe.cli import completion, main
 
 #: The installed command.
 WFE = str(Path(sys.executable).with_name("wfe"))
@@ -62,6 +63,10 @@ class Project:
         file.write_text(textwrap.dedent(content))
         return file
 
+    def copy(self, other: Project) -> None:
+        """Have all that another one has, as it is there now."""
+        shutil.copytree(other.root, self.root, dirs_exist_ok=True)
+
     def wfe(self, *arguments: str, stdin: bytes = b"") -> Ended:
         """Run a command in this process, its output in pipes."""
         out, err = io.BytesIO(), io.BytesIO()
@@ -71,7 +76,8 @@ class Project:
 
     def execute(self, *arguments: str, **environ: str) -> Ended:
         """Run a command in a process of its own, its output in pipes."""
-        return self._ended(forking().wfe, arguments, environ)
+        asked = {name: value for name, value in environ.items() if name == completion.VARIABLE}
+        return self._ended(forking(**asked).wfe, arguments, environ)
 
     def installed(self, *arguments: str, **environ: str) -> Ended:
         """Run the installed command, its output in pipes."""

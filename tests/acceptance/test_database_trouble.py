@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project import WFE, Ended, Project, until
+from tests.project import WFE, Ended, Project, project_in, until
 from tests.store.support import kept
 
 FLOWS = """
@@ -76,13 +76,24 @@ def asking():
 """
 
 
-@pytest.fixture
-def stored(project: Project) -> Project:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """echo:done is done; ask:a and ask:b wait."""
-    project.write("workflows/flows.py", FLOWS)
-    assert project.wfe("run", "echo", "--tx", "done", "-i", "1").code == 0
-    for tx in ("a", "b"):
-        assert project.wfe("run", "ask", "--tx", tx, "--until", "waiting").code == 20
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        project_in(tmp_path_factory.mktemp("made"), patch) as project,
+    ):
+        project.write("workflows/flows.py", FLOWS)
+        assert project.wfe("run", "echo", "--tx", "done", "-i", "1").code == 0
+        for tx in ("a", "b"):
+            assert project.wfe("run", "ask", "--tx", tx, "--until", "waiting").code == 20
+        yield project
+
+
+@pytest.fixture
+def stored(project: Project, made: Project) -> Project:
+    """All that is in `made`, to do with as one likes."""
+    project.copy(made)
     return project
 
 

@@ -26,18 +26,25 @@ from wfe.errors import UsageError
 HOSTILE = r"""a\";touch pwned;"$(touch pwned)`touch pwned`'x"""
 
 
-@pytest.fixture
-def stored(flows: Project) -> Project:
+@pytest.fixture(scope="module")
+def made(shared: Project) -> Project:
     """publish:t1 waits for an answer, two-answers:t2 for two; order:o 1 (with a space) is done."""
-    flows.wfe("run", "publish", "-i", "1", "--tx", "t1", "--until", "waiting")
-    flows.wfe("run", "two-answers", "--tx", "t2", "--until", "waiting")
-    flows.wfe("run", "order", "--tx", "o 1", "-p", "gift=true")
-    return flows
+    shared.wfe("run", "publish", "-i", "1", "--tx", "t1", "--until", "waiting")
+    shared.wfe("run", "two-answers", "--tx", "t2", "--until", "waiting")
+    shared.wfe("run", "order", "--tx", "o 1", "-p", "gift=true")
+    return shared
+
+
+@pytest.fixture
+def stored(project: Project, made: Project) -> Project:
+    """All that is in `made`, to do with as one likes."""
+    project.copy(made)
+    return project
 
 
 def complete(project: Project, line: str, **environ: str) -> Ended:
     """What a shell is told for a command line that is cut off here."""
-    return project.installed(
+    return project.execute(
         _WFE_COMPLETE="complete_fish",
         _TYPER_COMPLETE_FISH_ACTION="get-args",
         _TYPER_COMPLETE_ARGS=line,
