@@ -6,6 +6,7 @@ import gc
 import os
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -21,6 +22,15 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 def _what_runs_until_the_end() -> Iterator[None]:
     with UNTIL_THE_END:
         yield
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Each process goes through one part, so that what the tests of a module share is made once, and at
+    the end takes from the part of another, so that nobody is left alone with much."""
+    from xdist.scheduler import WorkStealingScheduling  # type: ignore[import-untyped]  # it has no types
+
+    return WorkStealingScheduling(config, log) if config.getoption("dist") == "load" else None
 
 
 def pytest_collection_finish() -> None:
