@@ -156,10 +156,14 @@ def project_in(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]
     monkeypatch.chdir(root)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    before = dict(sys.modules)
     try:
         yield Project(root)
     finally:
-        places = {name: _places(module) for name, module in list(sys.modules.items())}
+        added = [
+            (n, module) for n, module in list(sys.modules.items()) if before.get(n) is not module
+        ]
+        places = {name: _places(module) for name, module in added}
         for name in [name for name, found in places.items() if str(root) in found]:
             del sys.modules[name]
 
