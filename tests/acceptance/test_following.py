@@ -62,7 +62,8 @@ def start(slow: Project) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     started: list[subprocess.Popen[str]] = []
 
     def run(*arguments: str) -> subprocess.Popen[str]:
-        started.append(slow.start(*arguments))
+        is_followed = arguments[0] == "run"  # and may be killed
+        started.append((slow.start if is_followed else slow.fork)(*arguments))
         return started[-1]
 
     yield run
