@@ -14,12 +14,19 @@ from tests.store.support import kept, locked, mode
 from wfe.store.facts import NEWEST
 
 
-@pytest.fixture
-def stored(flows: Project) -> Project:
+@pytest.fixture(scope="module")
+def made(shared: Project) -> Project:
     """order:a is done, publish:b waits."""
-    flows.wfe("run", "order", "--tx", "a", "-p", "gift=true")
-    flows.wfe("run", "publish", "--tx", "b", "-i", "1", "--until", "waiting")
-    return flows
+    shared.wfe("run", "order", "--tx", "a", "-p", "gift=true")
+    shared.wfe("run", "publish", "--tx", "b", "-i", "1", "--until", "waiting")
+    return shared
+
+
+@pytest.fixture
+def stored(project: Project, made: Project) -> Project:
+    """All that is in `made`, to do with as one likes."""
+    project.copy(made)
+    return project
 
 
 def spoil(project: Project, statement: str) -> None:

@@ -7,11 +7,18 @@ import pytest
 from tests.project import Project
 
 
-@pytest.fixture
-def waiting(flows: Project) -> Project:
+@pytest.fixture(scope="module")
+def made(shared: Project) -> Project:
     """publish:t1 waits at its step `approve`."""
-    assert flows.wfe("run", "publish", "-i", "1", "--tx", "t1", "--until", "waiting").code == 20
-    return flows
+    assert shared.wfe("run", "publish", "-i", "1", "--tx", "t1", "--until", "waiting").code == 20
+    return shared
+
+
+@pytest.fixture
+def waiting(project: Project, made: Project) -> Project:
+    """All that is in `made`, to do with as one likes."""
+    project.copy(made)
+    return project
 
 
 def status(project: Project, key: str = "publish:t1") -> str:

@@ -9,13 +9,20 @@ import pytest
 from tests.project import Project
 
 
-@pytest.fixture
-def waiting(flows: Project) -> Project:
+@pytest.fixture(scope="module")
+def made(shared: Project) -> Project:
     """publish:t1 waits for an answer, two-answers:t2 for two; order:t3 was undone."""
-    flows.wfe("run", "publish", "-i", "1", "--tx", "t1", "--until", "waiting")
-    flows.wfe("run", "two-answers", "--tx", "t2", "--until", "waiting")
-    flows.wfe("run", "order", "--tx", "t3", "-p", "gift=true", "-p", "fail=charge")
-    return flows
+    shared.wfe("run", "publish", "-i", "1", "--tx", "t1", "--until", "waiting")
+    shared.wfe("run", "two-answers", "--tx", "t2", "--until", "waiting")
+    shared.wfe("run", "order", "--tx", "t3", "-p", "gift=true", "-p", "fail=charge")
+    return shared
+
+
+@pytest.fixture
+def waiting(project: Project, made: Project) -> Project:
+    """All that is in `made`, to do with as one likes."""
+    project.copy(made)
+    return project
 
 
 KEYS = [
