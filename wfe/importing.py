@@ -30,6 +30,9 @@ from typing import NamedTuple
 
 _numbers = count(1)
 
+#: What the files of Python's own library begin with.
+_LIBRARY = os.path.join(os.path.dirname(os.__file__), "")  # noqa: PTH118, PTH120 prefixes are texts
+
 
 class Module(NamedTuple):
     """A module to be imported: its name, and the file that it must come from, where that is known."""
@@ -209,7 +212,9 @@ def loaded_below(folders: Collection[str]) -> dict[str, ModuleType]:
 
 
 def _file_of(module: ModuleType) -> str:
-    return os.path.realpath(getattr(module, "__file__", None) or os.devnull)
+    file: str = getattr(module, "__file__", None) or os.devnull
+    # What is installed is no user's; links need not be followed for it, which is done on the disk.
+    return file if "site-packages" in file or file.startswith(_LIBRARY) else os.path.realpath(file)
 
 
 def _is_apart(file: str) -> bool:
