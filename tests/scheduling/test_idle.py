@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.scheduling.serving import World
+from tests.scheduling.serving import IS_FULL, World
 from wfe import Recording, Schedule, step, workflow
 from wfe.scheduling.upkeep import Upkeep
 from wfe.store.memory import MemoryStore
 from wfe.testing import VirtualLoop
 
-SCHEDULES, EXECUTIONS = 200, 2_000
+SCHEDULES, EXECUTIONS = (1_000, 10_000) if IS_FULL else (200, 2_000)
 
 #: How long it is watched.
 MINUTES = 3
