@@ -141,6 +141,43 @@ def test_what_cannot_run_together_is_refused(body: Any, message: str, line: int)
     assert place(error) == line_of(body, line)
 
 
+def beside_a_sleep() -> None:
+    parallel(a(), sleep(5))  # type: ignore[func-returns-value]  # that is the mistake
+
+
+def beside_a_sleep_in_a_list() -> None:
+    parallel([sleep(5), a()])  # type: ignore[func-returns-value]
+
+
+def beside_no_step() -> None:
+    parallel(a(), print())
+
+
+@pytest.mark.parametrize(
+    ("body", "hint"),
+    [
+        (beside_a_sleep, ".as_step()"),
+        (beside_a_sleep_in_a_list, ".as_step()"),
+        (beside_no_step, "@step"),
+    ],
+)
+def test_what_gives_none_is_told_what_to_do_to_run_together(body: Any, hint: str) -> None:
+    error = refused(lambda: composed(body), DefinitionError)
+    assert error.message == "parallel() takes steps, not None."
+    assert hint in (error.hint or "")
+
+
+def test_a_workflow_with_a_sleep_rests_beside_other_steps() -> None:
+    @workflow("rest")
+    def rest() -> None:
+        sleep(5)
+
+    def body() -> None:
+        parallel(a(), rest.as_step())
+
+    assert composed(body).flow.stages == (("a", "rest-as-step"),)
+
+
 # --- when ----------------------------------------------------------------------------------------
 
 

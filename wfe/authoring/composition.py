@@ -112,6 +112,10 @@ class Composition:
         self._stages.append((entry.name,))
         return Reference(self, OutputSource(entry.name), shape)
 
+    def latest(self, number: int) -> list[Entry]:
+        """The steps that were added last, so many of them at most."""
+        return list(self.entries.values())[-number:]
+
     def merge(self, names: Sequence[str]) -> None:
         """Make one stage of these steps, which must be the last ones added.
 

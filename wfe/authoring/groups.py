@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, TypeVar, overload
 
-from wfe.authoring.composition import the_body
+from wfe.authoring.composition import Composition, Entry, the_body
 from wfe.authoring.places import refuse
 from wfe.authoring.references import OutputSource, Reference
 from wfe.errors import DefinitionError, DuplicateStep
+from wfe.model import StepKind
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -56,13 +57,13 @@ def parallel(*members: Any) -> Any:
     """
     body = the_body("parallel()")
     if len(members) == 1 and type(members[0]) is list:
-        body.merge(_names(members[0]))
+        body.merge(_names(members[0], body))
         return list(members[0])
-    body.merge(_names(members))
+    body.merge(_names(members, body))
     return members
 
 
-def _names(members: Iterable[Any]) -> list[str]:
+def _names(members: Sequence[Any], body: Composition) -> list[str]:
     names: list[str] = []
     for member in members:
         source = member._wfe_source if type(member) is Reference else None
@@ -70,9 +71,21 @@ def _names(members: Iterable[Any]) -> list[str]:
             raise refuse(
                 DefinitionError,
                 f"parallel() takes steps, not {member!r}.",
-                hint="Write parallel(a(x), b(y)), or when(...).then(lambda: step(...)) as a member.",
+                hint=_instead(member, body.latest(len(members))),
             )
         if source.step in names:
             raise refuse(DuplicateStep, f"{source.step!r} is given to parallel() twice.")
         names.append(source.step)
     return names
+
+
+def _instead(member: Any, latest: Sequence[Entry]) -> str:
+    """What to write where `member` is no step; `latest` are the steps that its siblings may be."""
+    if member is None and any(entry.kind is StepKind.SLEEP for entry in latest):
+        return (
+            "A sleep rests before or after parallel(), on a line of its own. To rest beside other "
+            "steps, put it into a workflow and write that one's .as_step() as a member."
+        )
+    if member is None:
+        return "A function that gives None is no step: write @step above it, and call it here."
+    return "Write parallel(a(x), b(y)), or when(...).then(lambda: step(...)) as a member."
