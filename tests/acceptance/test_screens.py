@@ -47,6 +47,16 @@ def ask() -> None:
     return None
 
 
+@step(async_=True)
+def choose() -> int | None:
+    return None
+
+
+@workflow("choice")
+def choice():
+    choose()
+
+
 @step
 def ship(order) -> None:
     if order["fail"]:
@@ -196,6 +206,13 @@ def test_waiting_keys_can_be_pasted_while_it_waits(spawn: Any) -> None:
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 130
+
+
+def test_an_answer_that_is_refused_draws_nothing(spawn: Any) -> None:
+    ended(spawn("run", "choice", "--tx", "x", "--until", "waiting"))
+    code, lines = ended(spawn("step", "succeed", "choice:x:choose", "-r", '"b"'))
+    assert code == 2
+    assert lines[0].startswith("error: The answer does not fit step 'choose'")
 
 
 def test_lists_on_a_terminal_are_tables_with_whole_keys(spawn: Any) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import logging
 import os
@@ -60,9 +61,11 @@ def drive(
     *,
     key: ExecutionKey | None = None,
     timeout: float | None = None,
+    is_answer: bool = False,
 ) -> Driven:
     """Run `command` on an engine until it returns, a signal arrives, or `timeout` seconds are over.
-    `key` names the execution where that is known before anything happens to it.
+    `key` names the execution where that is known before anything happens to it. `is_answer`: the
+    command may be refused for what it says, so that nothing is shown before something comes of it.
 
     Raises:
         WfeError: what the command, or opening the database, raises.
@@ -71,7 +74,8 @@ def drive(
     gc.enable()  # which a command that only reads does without
     sys.setswitchinterval(0.001)  # a commit beside a busy thread waits that long for the GIL
     with stdout_kept(), watcher.running(), log_shown(watcher):
-        return asyncio.run(_drive(session, catalog, command, watcher, key, timeout, afterwards))
+        view = functools.partial(_View, watcher=watcher, key=key, looks_at_once=not is_answer)
+        return asyncio.run(_drive(session, catalog, command, watcher, view, timeout, afterwards))
 
 
 def drive_many(
@@ -151,14 +155,14 @@ async def _drive(
     catalog: Catalog,
     command: Command,
     watcher: Watcher,
-    key: ExecutionKey | None,
+    view_of: Callable[[Engine], _View],
     patience: float | None,
     afterwards: Afterwards,
 ) -> Driven:
     config = session.config
     engine = engine_of(session, catalog)
     engine.hold_notices()
-    view = _View(engine, watcher, key)
+    view = view_of(engine)
 
     def leave() -> None:
         watcher.leave(report.goes_on(session, view.key) if view.key is not None else "")
@@ -197,12 +201,14 @@ async def _say_why_it_takes_long(closing: asyncio.Future[None], watcher: Watcher
 class _View:
     """Keeps a watcher's picture of the execution up to date."""
 
-    def __init__(self, engine: Engine, watcher: Watcher, key: ExecutionKey | None) -> None:
+    def __init__(
+        self, engine: Engine, watcher: Watcher, key: ExecutionKey | None, *, looks_at_once: bool
+    ) -> None:
         self._engine = engine
         self._watcher = watcher
         self._changed = asyncio.Event()
         self.key = key
-        if key is not None:
+        if key is not None and looks_at_once:
             self._changed.set()
 
     def on_event(self, event: Event) -> None:

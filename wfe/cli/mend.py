@@ -248,5 +248,5 @@ def _driven(
     from wfe.cli.live import watcher
 
     watching = watcher(session, answers=False)
-    driven = foreground.drive(session, catalog, command, watching, key=key)
+    driven = foreground.drive(session, catalog, command, watching, key=key, is_answer=is_answer)
     return conclusion.conclude(session, driven, is_answer=is_answer)

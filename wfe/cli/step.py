@@ -165,5 +165,5 @@ def _answer(session: Session, text: str, answer: Answer) -> int:
         return await answer(engine, step, on_event)
 
     watching = watcher(session, answers=False)
-    driven = foreground.drive(session, catalog, begin, watching, key=step.execution)
+    driven = foreground.drive(session, catalog, begin, watching, key=step.execution, is_answer=True)
     return conclusion.conclude(session, driven, is_answer=True)
