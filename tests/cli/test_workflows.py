@@ -77,6 +77,36 @@ def test_show_in_a_pipe_is_tab_separated(flows: Project) -> None:
     assert [line[1] for line in lines if line[0] == "step"] == ["reserve", "charge", "wrap", "ship"]
 
 
+def test_show_tells_when_a_workflow_runs_by_itself(flows: Project) -> None:
+    flows.write(
+        "workflows/timed.py",
+        """
+        from wfe import Schedule, step, workflow
+
+        @step
+        def work() -> None: ...
+
+        @workflow("nightly", schedule=Schedule(cron="0 3 * * *", timezone="Europe/London"))
+        def nightly():
+            work()
+
+        @workflow("often", schedule=Schedule(interval=90))
+        def often():
+            work.config(name="work-often")()
+        """,
+    )
+    document = flows.wfe("workflows", "show", "nightly", "-o", "json").document
+    assert document["schedule"]["cron"] == "0 3 * * *"
+    assert document["schedule"]["timezone"] == "Europe/London"
+    assert flows.wfe("workflows", "show", "order", "-o", "json").document["schedule"] is None
+    lines = flows.wfe("workflows", "show", "often").lines
+    assert any(line.startswith("schedule\t{") and '"interval":90.0' in line for line in lines)
+    shown = flows.wfe("workflows", "show", "nightly", "--color", "always").out
+    assert "at 03:00 every day (0 3 * * * in Europe/London)" in re.sub(r"\s+", " ", shown)
+    often = re.sub(r"\s+", " ", flows.wfe("workflows", "show", "often", "--color", "always").out)
+    assert "every 1 minute 30 seconds (@every 90s)" in often
+
+
 def test_on_a_terminal_the_input_is_a_line_for_each_field(flows: Project) -> None:
     flows.write(
         "workflows/typed.py",

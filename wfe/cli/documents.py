@@ -132,14 +132,15 @@ def entry(key: ExecutionKey, number: int, event: TimelineEvent) -> Entry:
 
 
 def workflow(item: Workflow[Any, Any]) -> dict[str, Any]:
-    """A workflow: its place, options, input and steps. Options that have their default are left
-    out."""
+    """A workflow: its place, options, schedule, input and steps. Options that have their default are
+    left out."""
     file, line = item.source
     return {
         "key": item.id,
         "description": item.options.description,
         "source": f"{file}:{line}",
         "options": {k: v for k, v in tree.given(item.options).items() if k != "description"},
+        "schedule": None if item.schedule is None else msgspec.to_builtins(item.schedule),
         "stages": item.flow.stages,
         "steps": {
             name: {

@@ -15,6 +15,7 @@ from wfe.cli.session import Session
 from wfe.cli.telling import tell
 
 if TYPE_CHECKING:
+    from wfe.authoring.schedules import Schedule
     from wfe.authoring.workflows import Workflow
     from wfe.cli.failures import Failure
     from wfe.cli.render import Screen
@@ -56,7 +57,7 @@ def show(
         str, typer.Argument(metavar="TARGET", help="NAME, FILE.py:NAME or MODULE:NAME.")
     ],
 ) -> int:
-    """Show one workflow: its place, input, options and steps.
+    """Show one workflow: its place, options, schedule, steps and input.
 
     \b
     wfe workflows show order
@@ -125,11 +126,22 @@ def _draw_one(session: Session, workflow: Workflow[Any, Any], document: dict[str
     screen.line(f"  {document['source']}")
     if options := tree.told_options(replace(workflow.options, description="")):
         screen.paragraph(screen.joined(options), indent="  ")
+    if workflow.schedule is not None:
+        screen.paragraph(_told_schedule(workflow.schedule), indent="  ")
     screen.line()
     screen.title("Steps")
     for line in screen.steps(tree.outline(workflow.flow), whole=True):
         screen.line(line)
     _draw_input(screen, document["input"])
+
+
+def _told_schedule(schedule: Schedule) -> str:
+    from wfe.clock import SystemClock
+    from wfe.scheduling.schedule import Timetable
+
+    timing = Timetable(schedule, anchor=SystemClock().now()).timing
+    zone = "" if schedule.interval is not None else f" in {schedule.timezone}"
+    return f"runs by itself while wfe serve runs: {timing.describe()} ({timing.text}{zone})"
 
 
 def _draw_input(screen: Screen, schema: dict[str, Any]) -> None:
@@ -150,7 +162,7 @@ def _draw_input(screen: Screen, schema: dict[str, Any]) -> None:
 def _print_one(document: dict[str, Any]) -> None:
     from wfe.cli import output
 
-    for name in ("key", "source", "description", "options", "input"):
+    for name in ("key", "source", "description", "options", "schedule", "input"):
         output.print_tabbed([name, document[name]])
     for name, step in document["steps"].items():
         output.print_tabbed(["step", name, *step.values()])
