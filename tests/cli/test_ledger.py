@@ -170,9 +170,26 @@ def test_a_person_sees_the_same(
     monkeypatch.setenv("COLUMNS", str(width))
     listed = nightly.wfe("schedules", "list", "--color", "always").out
     assert "SCHEDULE" in listed
-    assert all(word in listed for word in ("nightly", "idle", "fired"))
+    assert all(word in listed for word in ("nightly", "idle", "if served", "fired"))
     shown = nightly.wfe("schedules", "show", "nightly", "--color", "always").out
     assert all(word in shown for word in ("Next", "TICK", "done", "skipped missed", "5.0s"))
+
+
+def test_what_does_not_fire_as_it_is_says_so(nightly: Project) -> None:
+    def shown(command: str, *name: str) -> str:
+        return nightly.wfe("schedules", command, *name, "--color", "always").out
+
+    assert "if served" in shown("list")
+    assert "not as it is, but with wfe serve:" in shown("show", "nightly")
+    nightly.wfe("schedules", "pause", "nightly")
+    assert "if resumed" in shown("list")
+    assert "not as it is, but with wfe schedules resume nightly:" in shown("show", "nightly")
+
+
+def test_what_is_served_fires_without_a_condition(nightly: Project, held: str) -> None:
+    listed = nightly.wfe("schedules", "list", "--color", "always").out
+    assert "serving" in listed
+    assert "if " not in listed
 
 
 def test_an_unknown_name_is_3_with_near_names(nightly: Project) -> None:

@@ -17,6 +17,8 @@ from wfe.errors import NotFound, UsageError
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from rich.text import Text
+
     from wfe.cli.render import Screen
     from wfe.store.contract import Reader
     from wfe.store.ledger import ScheduleRow, Tick
@@ -34,7 +36,7 @@ def list_(session: Session) -> int:
     """List the schedules that were ever served, with their next and last ticks.
 
     In a pipe: name, workflow, timing, status (serving, paused, idle: nobody serves it), next tick and
-    the last one, separated by tabs.
+    the last one, separated by tabs. The next tick of one that is paused or idle is when it would fire.
 
     \b
     wfe schedules list
@@ -199,7 +201,7 @@ def _facts(row: ScheduleRow, now: datetime) -> dict[str, Any]:
 
 
 def _upcoming(row: ScheduleRow, now: datetime, count: int = _SHOWN) -> list[str]:
-    """When it fires next, if it is served and not paused."""
+    """When it fires next, if it is served and not paused then."""
     from itertools import islice
 
     from wfe.cli import text
@@ -259,12 +261,24 @@ def _draw(
             [
                 screen.text(row.name),
                 screen.text(document["status"]),
-                screen.text(_in(document["next"], now)),
+                _next(screen, document, now),
                 screen.text("" if tick is None else _came(tick, now)),
                 screen.text(row.timing),
             ]
         )
     screen.table(["SCHEDULE", "STATUS", "NEXT", "LAST", "TIMING"], cells, cut=True)
+
+
+#: On what condition a schedule fires next, by its status.
+_CONDITION = {"idle": "if served", "paused": "if resumed"}
+
+
+def _next(screen: Screen, document: dict[str, Any], now: datetime) -> Text:
+    """When it fires next; of one that does not fire as it is: when it would, and if what is done."""
+    condition = _CONDITION.get(document["status"])
+    if document["next"] is None or condition is None:
+        return screen.text(_in(document["next"], now))
+    return screen.faint(f"{_in(document['next'], now)} {condition}")
 
 
 def _in(moment: str | None, now: datetime) -> str:
@@ -309,11 +323,25 @@ def _draw_one(
             screen.line(f"  {name:<9}", text.shown(fact))
     screen.line()
     screen.title("Next")
+    if document["upcoming"] and (way := _way(session, row)):
+        screen.line(f"  not as it is, but with {way}:")
     for moment in document["upcoming"] or ["never"]:
         screen.line(f"  {moment}")
     if ticks:
         screen.line()
         _draw_ticks(screen, ticks, documents, now)
+
+
+def _way(session: Session, row: ScheduleRow) -> str | None:
+    """The command that lets it fire; None where it does."""
+    match _status(row):
+        case "paused":
+            return session.command("schedules", "resume", row.name)
+        case "idle" if row.origin == "workflow":
+            return session.command("serve")
+        case "idle":
+            return session.command("schedule", row.workflow_id, "--name", row.name) + " ..."
+    return None
 
 
 def _draw_ticks(

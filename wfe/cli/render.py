@@ -173,6 +173,10 @@ class Screen:
         """Data as it is, but for control characters and what nobody would see."""
         return Text(text.shown(data))
 
+    def faint(self, data: str) -> Text:
+        """Data that counts for less than what stands around it."""
+        return Text(text.shown(data), "dim")
+
     # --- what moves -----------------------------------------------------------------------------
 
     def live(self, draw: Callable[[], Sequence[Text]]) -> Live:
