@@ -87,6 +87,8 @@ def test_fields_are_searched(stored: Project, query: str, expected: list[str]) -
         ("statee=done", "no field 'statee'. Did you mean state?", "wfe help query"),
         ("nosuchfield=1", "no field 'nosuchfield'.", "There are: workflow, transaction, run"),
         ("state=fialed", "no state 'fialed'.", "Did you mean failed?"),
+        ("input.=1", "a name is missing", "wfe help query"),
+        ("output.a..b!=1", "a name is missing", "wfe help query"),
         ("'open", "opens a quotation", "wfe executions list --help"),
     ],
 )

@@ -206,7 +206,13 @@ def _step(asked: Asked) -> Condition:
 
 
 def _value(kind: FactKind) -> Callable[[Asked], Condition]:
-    return lambda asked: _tests(Fact(kind, asked.path), asked)
+    def make(asked: Asked) -> Condition:
+        if "" in asked.path:
+            field = asked.name.partition(".")[0]
+            raise asked.refuse(f"a name is missing between or after the dots, as in {field}.id=42.")
+        return _tests(Fact(kind, asked.path), asked)
+
+    return make
 
 
 FIELDS: dict[str, Callable[[Asked], Condition]] = {
