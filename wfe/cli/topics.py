@@ -22,7 +22,7 @@ A key names an execution or a step of it:
   order:tx1:charge            the same step, at the side it is at (invoke or compensate)
   order:tx1                   an execution; its newest run where the id was run again
   tx1                         the same, where only one workflow has this transaction
-  01KBZ8                      a run id, or the beginning of one
+  01KBZ8                      a run id, or its beginning: four characters at least
 
 Each may be shortened as long as it stays unique; where it does not, the command lists what it could
 mean and ends with 2. A transaction id may hold colons: the workflow is before the first colon, step
