@@ -210,7 +210,13 @@ def test_a_text_in_the_place_of_the_database(project: Project) -> None:
     ended = project.wfe("doctor", "--db", "notes.txt", "-o", "json")
     assert ended.code == 1
     (finding,) = findings(ended)["reading"]
-    assert "is not a database" in finding["message"]
+    assert finding["message"] == f"{project.root / 'notes.txt'} is not a database."
+    assert (
+        finding["mend"] == f"mv -n {project.root / 'notes.txt'} {project.root / 'notes.txt.other'}"
+    )
+    mend(project, finding)
+    assert project.wfe("doctor", "--db", "notes.txt").code == 0
+    assert (project.root / "notes.txt.other").read_text().startswith("not a database")
 
 
 def test_a_database_of_an_older_schema(project: Project) -> None:

@@ -30,12 +30,14 @@ def result(name: str, claim: str, findings: Iterable[Finding] = ()) -> Result:
     return Result(name, claim, len(found), found[:NAMED])
 
 
-def unreadable(error: StoreError) -> Result:
+def unreadable(path: Path, error: StoreError) -> Result:
     """Of a database that cannot be looked into, or no further."""
-    is_old = isinstance(error, SchemaTooOld)
-    finding = Finding(
-        error.message if is_old else str(error), mend="wfe db migrate" if is_old else None
-    )
+    mend = None
+    if isinstance(error, SchemaTooOld):
+        mend = "wfe db migrate"
+    elif is_another_file(path, error):
+        mend = f"mv -n {quoted(str(path))} {quoted(f'{path}.other')}"
+    finding = Finding(str(error) if mend is None else error.message, mend=mend)
     return result("reading", "it can be looked into", [finding])
 
 

@@ -59,7 +59,7 @@ def _of_database(
             yield readings.readings(reader)
             newest = standing.newest(connection)
     except StoreError as error:
-        yield database.unreadable(error)
+        yield database.unreadable(path, error)
         if database.is_another_file(path, error):
             return None
     # Now, as files that SQLite makes for a reader have the mode of the database.
