@@ -93,6 +93,12 @@ def test_every_failure_is_one_json_document_and_its_exit_code(
     assert "error: " in plain.err
 
 
+@pytest.mark.parametrize("key", ["nope", "echo:nope", "a:b:c"])
+def test_the_key_that_was_not_found_is_told_as_it_was_typed(flows: Project, key: str) -> None:
+    ended = flows.wfe("executions", "show", key, "-o", "json")
+    assert (ended.code, ended.document["error"]["key"]) == (3, key)
+
+
 def test_what_stands_in_the_place_of_a_database_is_left_as_it_is(flows: Project) -> None:
     before = (flows.root / "workflows/flows.py").read_bytes()
     flows.wfe("run", "echo", "-i", "1", "--db", "workflows/flows.py")

@@ -115,6 +115,8 @@ def _key(error: WfeError) -> str | None:
         return error.key
     parts = [getattr(error, name, None) for name in ("workflow_id", "transaction_id", "step")]
     known = [str(part) for part in parts[: parts.index(None) if None in parts else None]]
+    if known and not known[0]:  # a transaction id alone was looked for
+        known = known[1:]
     return ":".join(known) or None
 
 
