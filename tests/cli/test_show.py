@@ -35,6 +35,13 @@ def entry_of(project: Project, key: str, kind: str, step: str | None = None) -> 
     return next(e[0] for e in entries(project, key) if e[2] == kind and named in e[3])
 
 
+def test_a_pipe_is_told_where_an_error_was_raised(stored: Project) -> None:
+    meant, unforeseen = rows(stored, "wall:w", "--errors")
+    assert meant == ["error", "ship", "invoke", "PermanentStepFailure", "no truck today"]
+    assert unforeseen[:4] == ["error", "build", "compensate", "RuntimeError"]
+    assert re.search(r'flows\.py", line \d+, in unbuild\\n', unforeseen[5])
+
+
 @pytest.mark.parametrize(
     ("section", "words"),
     [

@@ -92,7 +92,9 @@ def _plain_waiting(session: Session, view: View) -> Iterator[PlainLine]:
 
 def _plain_errors(session: Session, view: View) -> Iterator[PlainLine]:
     for error in view.execution.head.errors:
-        yield ["error", error.action, error.handler_type, error.name, error.message]
+        line = ["error", error.action, error.handler_type, error.name, error.message]
+        raised = frames(error)
+        yield [*line, raised] if raised else line
 
 
 def _plain_input(session: Session, view: View) -> Iterator[PlainLine]:
