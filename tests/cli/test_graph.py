@@ -92,6 +92,14 @@ order:b
     )
 
 
+def test_an_undo_that_failed_is_told_from_its_step(stored: Project) -> None:
+    stored.wfe("run", "wall", "--tx", "w", "-p", "fail=ship")
+    for form in ("text", "mermaid", "svg"):
+        picture = drawn(stored, "executions", "graph", "wall:w", "--format", form)
+        assert re.search(r"(?<!undo )done \d", picture)
+        assert picture.count("undo failed") == (2 if form == "svg" else 1)  # the title of a box
+
+
 def test_nested_workflows_follow_below_with_their_keys(stored: Project) -> None:
     picture = drawn(stored, "executions", "graph", "outer:tx")
     assert "inner-as-step · inner:inner-as-step-tx\n● waiting, 2 of 3 steps" in picture

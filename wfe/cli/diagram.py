@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 _DEEPEST = 8
 
 
+#: Words that are of an undo by themselves; one that has failed has to be told from its step.
+_OF_UNDOS = ("compensating", "reverted")
+
+
 class Label(NamedTuple):
     """A line of a box: the word of a state, or none, and more to say."""
 
@@ -87,7 +91,8 @@ def _labels(head: Head, spec: StepSpec, row: tree.Row, inner: Diagram | None) ->
     for side in (row.invoke, row.compensate):
         if side is not None:
             took = text.elapsed(side.seconds)
-            yield Label(f"{side.word} {took}".rstrip(), side.word)
+            is_undo = side is row.compensate and side.word not in _OF_UNDOS
+            yield Label(f"{'undo ' * is_undo}{side.word} {took}".rstrip(), side.word)
 
 
 # --- of a workflow -------------------------------------------------------------------------------
