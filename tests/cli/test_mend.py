@@ -27,6 +27,43 @@ def test_what_is_done_and_kept_can_be_cancelled(flows: Project) -> None:
     assert flows.wfe("executions", "list").lines[0].split("\t")[1] == "reverted"
 
 
+def test_a_cancel_that_has_undone_all_is_no_error(flows: Project) -> None:
+    for tx in ("t1", "t2"):
+        flows.wfe("run", "publish", "-i", "1", "--tx", tx, "--until", "waiting")
+    cancelled = flows.wfe("executions", "cancel", "t1")
+    assert cancelled.code == 0
+    assert "publish:t1 was cancelled; all it had done was undone." in cancelled.err
+    assert "error:" not in cancelled.err
+    document = flows.wfe("executions", "cancel", "t2", "-o", "json").document
+    assert (document["ok"], document["status"]) == (True, "reverted")
+    assert flows.wfe("executions", "result", "t2").code == 13
+
+
+def test_a_cancel_whose_undo_fails_is_one(flows: Project) -> None:
+    flows.write(
+        "workflows/wall.py",
+        """
+        from wfe import step, workflow
+
+        @step
+        def lay() -> str:
+            return "bricks"
+
+        @lay.compensate
+        def lift(bricks):
+            raise RuntimeError("they stick")
+
+        @workflow("bricks")
+        def bricks():
+            lay()
+        """,
+    )
+    flows.wfe("run", "bricks", "--tx", "t1")
+    cancelled = flows.wfe("executions", "cancel", "t1", "-o", "json")
+    assert (cancelled.code, cancelled.document["error"]["code"]) == (11, "failed")
+    assert "error: bricks:t1 failed" in cancelled.err
+
+
 def test_what_is_over_is_not_resumed(flows: Project) -> None:
     flows.wfe("run", "echo", "-i", "1", "--tx", "t1")
     assert flows.wfe("executions", "resume", "t1").code == 4

@@ -19,19 +19,34 @@ if TYPE_CHECKING:
 
 
 def conclude(
-    session: Session, driven: Driven, *, is_answer: bool = False, quiet: bool = False
+    session: Session,
+    driven: Driven,
+    *,
+    is_answer: bool = False,
+    is_cancel: bool = False,
+    quiet: bool = False,
 ) -> int:
-    """Print what came of it. `is_answer`: an answer was accepted, which is what counts. `quiet`:
-    stdout is taken by something else."""
+    """Print what came of it. `is_answer`: an answer was accepted, which is what counts. `is_cancel`:
+    that answer was to cancel it. `quiet`: stdout is taken by something else."""
     if driven.result is None or driven.signal is not None:
         return _left(session, driven)
     execution = _accepted(driven.result)
     came_to = exit_codes.of_run(execution)
     failure = endings.failure_of(execution, session.command)
+    if is_cancel and came_to is ExitCode.CANCELLED:
+        _confirm(session, execution, failure)
+        return ExitCode.OK
     if not quiet:
         _print(session, execution, failure)
     _tell(session, execution, failure)
     return exit_codes.of_answer(execution) if is_answer else came_to
+
+
+def _confirm(session: Session, execution: Execution, failure: Failure | None) -> None:
+    """It was undone, as it was to be: no error."""
+    _print(session, execution, None)
+    if failure is not None:
+        failure.tell(color=session.colors(sys.stderr), label="")
 
 
 def stored(session: Session, driven: Driven) -> int:

@@ -77,11 +77,10 @@ class Failure:
         error = {"code": self.code, "message": self.message, "hint": self.hint, "key": self.key}
         return {"ok": False, "error": error}
 
-    def tell(self, *, color: bool) -> None:
-        """Write it to stderr."""
-        label = "\x1b[1;31merror:\x1b[0m" if color else "error:"
-        message = fitted(text.shown(self.message), indent=len("error: "), is_begun=True)
-        lines = [f"{label} {message}"]
+    def tell(self, *, color: bool, label: str = "error: ") -> None:
+        """Write it to stderr, after a label."""
+        message = fitted(text.shown(self.message), indent=len(label), is_begun=True)
+        lines = [(f"\x1b[1;31m{label.rstrip()}\x1b[0m " if color and label else label) + message]
         if self.details:
             lines.append(text.seen(text.safe_lines(self.details)))
         if self.hint:

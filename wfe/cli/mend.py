@@ -127,7 +127,7 @@ def cancel(session: Session, key: Key) -> int:
             by=session.sender,
         )
 
-    return _driven(session, catalog, undo, head.key, is_answer=True)
+    return _driven(session, catalog, undo, head.key, is_cancel=True)
 
 
 def delete(session: Session, key: Key, yes: Yes = False) -> int:
@@ -242,11 +242,11 @@ def _driven(
     command: Command,
     key: ExecutionKey,
     *,
-    is_answer: bool = False,
+    is_cancel: bool = False,
 ) -> int:
     from wfe.cli import conclusion, foreground
     from wfe.cli.live import watcher
 
     watching = watcher(session, answers=False)
-    driven = foreground.drive(session, catalog, command, watching, key=key, is_answer=is_answer)
-    return conclusion.conclude(session, driven, is_answer=is_answer)
+    driven = foreground.drive(session, catalog, command, watching, key=key, is_answer=is_cancel)
+    return conclusion.conclude(session, driven, is_answer=is_cancel, is_cancel=is_cancel)
