@@ -146,6 +146,16 @@ def test_one_that_was_served_is_previewed_by_its_name(scheduled: Project) -> Non
     assert scheduled.wfe("schedules", "preview", "oftn").code == 3
 
 
+@pytest.mark.parametrize("expression", ["0 3 * * *", "* * * * *", "@every 1h"])
+def test_the_end_of_the_calendar_is_the_end_of_every_schedule(
+    project: Project, expression: str
+) -> None:
+    ended = project.wfe(
+        "schedules", "preview", expression, "--tz", "Asia/Tokyo", "--from", "9999-12-31T00:00Z"
+    )
+    assert (ended.code, ended.err) == (0, "It fires no more.\n")
+
+
 def test_a_schedule_that_ends_says_so(scheduled: Project) -> None:
     ended = scheduled.wfe("schedules", "preview", "pulse", "--from", "2029-01-01")
     fires = [line.split("\t")[2] for line in ended.lines if line.startswith("fire")]

@@ -82,7 +82,8 @@ def preview(
     now = SystemClock().now()
     start = now if from_ is None else inputs.moment(from_, "--from", now)
     timetable = Timetable(_schedule(session, what, tz), anchor=start)
-    far = datetime.max.replace(tzinfo=start.tzinfo)
+    # No zone's clocks show what is not in the calendar any more.
+    far = datetime.max.replace(tzinfo=start.tzinfo) - timedelta(days=1)
     ticks = list(islice(timetable.between(start - timedelta.resolution, far), number))
     _print(session, timetable, ticks)
     if len(ticks) < number:
