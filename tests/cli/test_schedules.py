@@ -174,6 +174,7 @@ def test_a_schedule_that_ends_says_so(scheduled: Project) -> None:
         ([""], "invalid_schedule", "it is empty"),
         (["0 3 * * *", "--tz", "london"], "invalid_schedule", "there is no time zone 'london'"),
         (["@every 90s", "--tz", "london"], "invalid_schedule", "there is no time zone 'london'"),
+        (["0 3 * * *", "--tz", ""], "usage", "--tz is empty."),
         (["by-hand"], "usage", "The workflow 'by-hand' has no schedule."),
         (["@daily", "-n", "0"], "usage", "-n is a whole number from 1 on."),
         (["@daily", "--from", "soon"], "usage", "--from 'soon' is no moment."),

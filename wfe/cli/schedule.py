@@ -117,6 +117,8 @@ def _schedule(cron: str | None, every: float | None, **options: Any) -> Schedule
         )
     if cron is not None and not cron.strip():
         raise UsageError("--cron is empty.", hint="See: wfe help cron")
+    if not options["timezone"].strip():
+        raise UsageError("--tz is empty.", hint="Write a time zone: Europe/London.")
     if every is not None and every < 0.001:
         raise UsageError("--every is a millisecond at least.")
     limit = options["number_of_executions"]

@@ -80,6 +80,8 @@ def preview(
     if number < 1:
         raise UsageError("-n is a whole number from 1 on.")
     now = SystemClock().now()
+    if tz is not None and not tz.strip():
+        raise UsageError("--tz is empty.", hint="Write a time zone: Europe/London.")
     start = now if from_ is None else inputs.moment(from_, "--from", now)
     timetable = Timetable(_schedule(session, what, tz), anchor=start)
     # No zone's clocks show what is not in the calendar any more.
