@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -144,6 +145,16 @@ def test_one_that_was_served_is_previewed_by_its_name(scheduled: Project) -> Non
     assert lines[0] == ["expression", "@every 1s"]
     assert lines[2] == ["timezone", "Asia/Tokyo"]
     assert scheduled.wfe("schedules", "preview", "oftn").code == 3
+
+
+def test_the_interval_of_one_that_was_served_is_counted_from_then(scheduled: Project) -> None:
+    served = ("--every", "0.7s", "--max", "1", "--name", "often")
+    assert scheduled.execute("schedule", "by-hand", *served).code == 0
+    (tick,) = scheduled.wfe("schedules", "ticks", "often", "-o", "json").document
+    came = datetime.fromisoformat(tick["scheduled_for"])
+    (*_, fire) = preview(scheduled, "often", "-n", "1")
+    passed = datetime.fromisoformat(fire[2]) - came
+    assert passed % timedelta(seconds=0.7) == timedelta()
 
 
 @pytest.mark.parametrize("expression", ["0 3 * * *", "* * * * *", "@every 1h"])

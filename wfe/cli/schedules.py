@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from wfe.authoring.schedules import Schedule
     from wfe.cli.render import Screen
     from wfe.scheduling.schedule import Timetable
+    from wfe.store.ledger import ScheduleRow
 
 app = group("See and direct what runs by itself.")
 
@@ -83,7 +84,8 @@ def preview(
     if tz is not None and not tz.strip():
         raise UsageError("--tz is empty.", hint="Write a time zone: Europe/London.")
     start = now if from_ is None else inputs.moment(from_, "--from", now)
-    timetable = Timetable(_schedule(session, what, tz), anchor=start)
+    schedule, name = _schedule(session, what, tz)
+    timetable = Timetable(schedule, anchor=_anchor(session, name, schedule) or start)
     # No zone's clocks show what is not in the calendar any more.
     far = datetime.max.replace(tzinfo=start.tzinfo) - timedelta(days=1)
     ticks = list(islice(timetable.between(start - timedelta.resolution, far), number))
@@ -93,8 +95,9 @@ def preview(
     return ExitCode.OK
 
 
-def _schedule(session: Session, what: str, zone: str | None) -> Schedule:
-    """What is to be previewed, in the zone that was asked for."""
+def _schedule(session: Session, what: str, zone: str | None) -> tuple[Schedule, str | None]:
+    """What is to be previewed, in the zone that was asked for, and the name that it is served under;
+    None: it is an expression."""
     from msgspec.structs import replace
 
     from wfe.authoring.schedules import Schedule
@@ -103,29 +106,49 @@ def _schedule(session: Session, what: str, zone: str | None) -> Schedule:
     if not what.strip():
         raise InvalidSchedule(what, "it is empty")
     if len(what.split()) > 1 or what.startswith("@"):
-        return Schedule(cron=what, timezone=zone or "UTC")
+        return Schedule(cron=what, timezone=zone or "UTC"), None
     try:
         workflow, _ = session.target(what)
     except WorkflowNotFound:
         if (known := _known(session, what)) is None:
             raise
-        return replace(known, timezone=zone) if zone else known
+        return (replace(known, timezone=zone) if zone else known), what
     if workflow.schedule is None:
         raise UsageError(
             f"The workflow {workflow.id!r} has no schedule.",
             hint=f'Give it one: @workflow("{workflow.id}", schedule="0 3 * * *"). An expression is '
             "previewed in quotes.",
         )
-    return replace(workflow.schedule, timezone=zone) if zone else workflow.schedule
+    own = replace(workflow.schedule, timezone=zone) if zone else workflow.schedule
+    return own, workflow.id
 
 
 def _known(session: Session, name: str) -> Schedule | None:
     """One that was served under this name, such as those of `wfe schedule --name`."""
     from wfe.scheduling.plan import known_plan
 
+    row = _row(session, name)
+    return None if row is None else known_plan(row).schedule
+
+
+def _anchor(session: Session, name: str | None, schedule: Schedule) -> datetime | None:
+    """What the interval of a schedule is counted from, as long as it is served as it is; None: it was
+    not served yet, or otherwise."""
+    from wfe.scheduling.plan import decoded
+
+    row = None if name is None else _row(session, name)
+    if row is None:
+        return None
+    known = decoded(row.definition)
+    return (
+        row.anchor if (known.cron, known.interval) == (schedule.cron, schedule.interval) else None
+    )
+
+
+def _row(session: Session, name: str) -> ScheduleRow | None:
     with session.reader() as reader:
         rows = reader.ledger.schedules() if reader is not None else ()
-    return next((known_plan(row).schedule for row in rows if row.name == name), None)
+    return next((row for row in rows if row.name == name), None)
 
 
 def _print(session: Session, timetable: Timetable, ticks: list[datetime]) -> None:
