@@ -145,6 +145,20 @@ def test_the_first_signal_lets_the_running_step_end(jobs: Project) -> None:
     assert steps["echo"]["invoke"]["state"] == "not_started"
 
 
+def test_the_second_signal_ends_it_at_once_with_a_line_like_the_others(jobs: Project) -> None:
+    with serving(jobs) as served:
+        jobs.wfe("run", "two-steps", "-i", "1", "--tx", "cut", "--until", "stored")
+        until((jobs.root / "begun").exists)
+        served.process.send_signal(signal.SIGTERM)
+        served.until(event="note", message="Stopping")
+        last = served.stop(signal.SIGINT)[-1]
+    assert served.process.returncode == 130
+    assert (last["event"], last["message"]) == (
+        "note",
+        "What is unfinished goes on with: wfe serve",
+    )
+
+
 def test_without_its_database_it_ends(jobs: Project) -> None:
     with serving(jobs) as served:
         shutil.rmtree(jobs.db.parent)

@@ -117,16 +117,18 @@ class Journal:
 
     def leave(self, sentence: str) -> None:
         with contextlib.suppress(OSError):
-            os.write(sys.stderr.fileno(), f"{text.safe(sentence)}\n".encode())
+            os.write(sys.stderr.fileno(), f"{self._line('note', '', message=sentence)}\n".encode())
 
     def _write(self, what: str, key: str, **facts: Any) -> None:
+        with contextlib.suppress(OSError):
+            print(self._line(what, key, **facts), file=sys.stderr, flush=True)
+
+    def _line(self, what: str, key: str, **facts: Any) -> str:
         now = text.iso(SystemClock().now())
         told = {name: str(fact) for name, fact in facts.items() if fact not in (None, "")}
-        line = "\t".join(map(text.safe, (now, what, key, *told.values()))).rstrip("\t")
         if self._as_json:
-            line = json_text({"time": now, "event": what, **({"key": key} if key else {}), **told})
-        with contextlib.suppress(OSError):
-            print(line, file=sys.stderr, flush=True)
+            return json_text({"time": now, "event": what, **({"key": key} if key else {}), **told})
+        return "\t".join(map(text.safe, (now, what, key, *told.values()))).rstrip("\t")
 
 
 def lateness(tick: Tick) -> str:
