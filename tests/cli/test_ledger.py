@@ -287,6 +287,7 @@ def test_schedule_runs_so_often_and_ends(jobs: Project) -> None:
         (["echo", "-i", "1", "--every", "1s", "--name", "a:b"], "name of a schedule"),
         (["typed", "-i", '"x"', "--every", "1s"], "value"),
         (["nightly", "--every", "1s"], "the workflow's own schedule"),
+        (["echo", "-i", "1", "--every", "1s", "--name", "nightly"], "own schedule of another"),
     ],
 )
 def test_what_cannot_be_scheduled_is_2(jobs: Project, arguments: list[str], said: str) -> None:
@@ -301,6 +302,15 @@ def test_a_second_one_of_a_name_says_who_holds_it(nightly: Project, held: str) -
     assert other.code == 2
     assert f"The {owners.described(held)} holds the schedule often: echo, @every 60s" in other.err
     assert "--name NAME" in other.err
+
+
+def test_the_name_of_a_workflows_own_schedule_stays_its_own_where_it_is_not_loaded(
+    nightly: Project,
+) -> None:
+    flows = 'from wfe import step, workflow\n@step\ndef s(): ...\n@workflow("w")\ndef w(): s()\n'
+    nightly.write("other.py", flows)
+    ended = nightly.wfe("schedule", "other.py:w", "--every", "1s", "--name", "nightly")
+    assert (ended.code, "own schedule of another workflow" in ended.err) == (2, True)
 
 
 def test_serving_nothing_is_2(project: Project) -> None:

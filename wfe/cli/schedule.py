@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +14,9 @@ from wfe.errors import UsageError
 if TYPE_CHECKING:
     from wfe.authoring.schedules import Schedule
     from wfe.authoring.workflows import Workflow
+    from wfe.discover import Catalog
     from wfe.scheduling.plan import Plan
+    from wfe.store.ledger import ScheduleRow
 
 app = alone()
 
@@ -100,11 +101,14 @@ def schedule(
         input=None if value is NOT_GIVEN else value,
     )
     plan = _plan(workflow, wanted, name or workflow.id)
-    _check_free(session, plan, workflow)
+    said = _told_of_others(session, plan, workflow, catalog)
 
     from wfe.cli import serving
 
-    return serving.serve(session, catalog, serving.reporter(session, log_format), plan)
+    shown = serving.reporter(session, log_format)
+    beside = serving.Beside()
+    beside.said += said
+    return serving.serve(session, catalog, shown, plan, beside=beside)
 
 
 def _schedule(cron: str | None, every: float | None, **options: Any) -> Schedule:
@@ -147,35 +151,51 @@ def _plan(workflow: Workflow[Any, Any], wanted: Schedule, name: str) -> Plan:
     )
 
 
-def _check_free(session: Session, plan: Plan, workflow: Workflow[Any, Any]) -> None:
-    """Say who else serves a schedule of this name, and refuse where that is another schedule."""
+def _told_of_others(
+    session: Session, plan: Plan, workflow: Workflow[Any, Any], catalog: Catalog
+) -> list[str]:
+    """Who else serves a schedule of this name, and how often it has run; refuses where that is another
+    schedule."""
     from wfe.store.owners import described
 
     with session.reader(to_write=True) as reader:
         rows = reader.ledger.schedules() if reader is not None else ()
     row = next((row for row in rows if row.name == plan.name), None)
-    is_own = workflow.schedule is not None and plan.name == workflow.id
-    if is_own or (row is not None and row.origin == "workflow" and row.holder is not None):
-        raise UsageError(
-            f"{plan.name} is the workflow's own schedule, which wfe serve runs.",
-            hint="Give this one a name of its own: --name NAME.",
-        )
+    _refuse_own(plan, row, workflow, catalog)
+    said = []
     limit = plan.schedule.number_of_executions
     if row is not None and row.timing == plan.timing and limit is not None and row.fired >= limit:
-        print(
+        said.append(
             f"{plan.name} has run {row.fired} times already. Count anew after: "
-            f"{session.command('schedules', 'delete', plan.name)}",
-            file=sys.stderr,
+            f"{session.command('schedules', 'delete', plan.name)}"
         )
     if row is None or row.holder is None:
-        return
+        return said
     holder = described(row.holder)
     if row.timing != plan.timing or row.workflow_id != plan.workflow_id:
         raise UsageError(
             f"The {holder} holds the schedule {plan.name}: {row.workflow_id}, {row.timing}.",
             hint="End it, or give this one a name of its own: --name NAME.",
         )
-    print(
+    return [
+        *said,
         f"The {holder} holds the schedule {plan.name}: each tick runs once, here or there.",
-        file=sys.stderr,
-    )
+    ]
+
+
+def _refuse_own(
+    plan: Plan, row: ScheduleRow | None, workflow: Workflow[Any, Any], catalog: Catalog
+) -> None:
+    """Refuse the name of a workflow's own schedule: whoever serves it now or later would run both."""
+    hint = "Give this one a name of its own: --name NAME."
+    loaded = catalog.registry
+    is_own = plan.name in loaded.ids() and loaded.get(plan.name).schedule is not None
+    is_known = row is not None and row.origin == "workflow"
+    if plan.name != workflow.id and (is_own or is_known):
+        raise UsageError(
+            f"{plan.name} is the own schedule of another workflow, which wfe serve runs.", hint=hint
+        )
+    if is_own or (is_known and row is not None and row.holder is not None):
+        raise UsageError(
+            f"{plan.name} is the workflow's own schedule, which wfe serve runs.", hint=hint
+        )
