@@ -313,6 +313,16 @@ def test_the_name_of_a_workflows_own_schedule_stays_its_own_where_it_is_not_load
     assert (ended.code, "own schedule of another workflow" in ended.err) == (2, True)
 
 
+def test_an_expression_that_may_not_be_meant_is_told_before_it_runs(jobs: Project) -> None:
+    arguments = ("echo", "-i", "1", "--cron", "*/7 * * * * *", "--max", "1")
+    ended = jobs.wfe("schedule", *arguments, "--log-format", "json")
+    assert ended.code == 0
+    told = [json.loads(line) for line in ended.err.splitlines()]
+    events = [each["event"] for each in told]
+    assert events.index("note") < events.index("tick")
+    assert "'*/7' in the seconds is uneven" in told[events.index("note")]["message"]
+
+
 def test_serving_nothing_is_2(project: Project) -> None:
     ended = project.wfe("serve")
     assert ended.code == 2
