@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import select
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -253,6 +254,24 @@ def test_backfill_runs_what_has_no_execution(nightly: Project) -> None:
     assert {line.split("\t")[2] for line in ended.lines} == {"done"}
     again = nightly.wfe("schedules", "backfill", "nightly", *span, "-y")
     assert (again.code, again.out) == (0, "")
+    assert "There are no ticks of nightly without an execution then." in again.err
+    planned = nightly.wfe("schedules", "backfill", "nightly", *span, "--dry-run")
+    assert (planned.code, planned.out, planned.err) == (0, "", again.err)
+
+
+def test_backfill_tells_of_each_execution_when_it_has_ended(nightly: Project) -> None:
+    blocked = 'while ctx.scheduled_for.day == 26 and not (HERE / "go").exists()'
+    nightly.write("workflows/jobs.py", JOBS.replace('while (HERE / "slow").exists()', blocked))
+    span = ("--from", "2026-02-25T00:00Z", "--to", "2026-02-26T12:00Z")
+    with nightly.start("schedules", "backfill", "nightly", *span, "-y") as process:
+        assert process.stdout is not None
+        has_come, _, _ = select.select([process.stdout], [], [], 20)
+        first = process.stdout.readline() if has_come else ""
+        (nightly.root / "go").touch()
+        second = process.stdout.read()
+    assert first.startswith("2026-02-25T03:00:00.000Z")
+    assert second.startswith("2026-02-26T03:00:00.000Z")
+    assert process.returncode == 0
 
 
 def test_schedule_runs_so_often_and_ends(jobs: Project) -> None:

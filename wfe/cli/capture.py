@@ -11,6 +11,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from typing import TextIO
 
 _ENDS = re.compile(rb"\r\n|\r|\n")
 
@@ -21,6 +22,24 @@ def stdout_kept() -> Iterator[None]:
     sys.stdout.flush()
     with contextlib.redirect_stdout(sys.stderr), _pointing(1, at=2):
         yield
+
+
+@contextlib.contextmanager
+def stdout_as_it_is() -> Iterator[TextIO]:
+    """What stdout is now, whatever `stdout_kept` does meanwhile."""
+    try:
+        kept = os.dup(sys.stdout.fileno())
+    except (OSError, ValueError):  # closed, or no file
+        yield sys.stdout
+        return
+    stream = os.fdopen(
+        kept, "w", buffering=1, encoding=sys.stdout.encoding, errors="backslashreplace"
+    )
+    try:
+        yield stream
+    finally:
+        with contextlib.suppress(OSError):  # nobody reads any more
+            stream.close()
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 from wfe.cli import text
 
@@ -58,19 +58,23 @@ def _as_text(value: Any) -> Any:
             return value
 
 
-def write_line(line: str) -> None:
-    """`line` on stdout: as it is; on a terminal with escapes for what people would not see."""
-    _Out().write(line + "\n")
+def write_line(line: str, *, stream: TextIO | None = None) -> None:
+    """`line` on stdout, or `stream`: as it is; on a terminal with escapes for what people would not
+    see."""
+    _Out(stream).write(line + "\n")
 
 
 class _Out:
-    """stdout, as `write_line` says."""
+    """stdout, or another stream, as `write_line` says."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = sys.stdout if stream is None else stream
 
     def write(self, lines: str) -> None:
-        if sys.stdout.isatty():
+        if self._stream.isatty():
             cells = [line.split("\t") for line in lines.split("\n")]
             lines = "\n".join("\t".join(map(text.shown, row)) for row in cells)
-        sys.stdout.write(lines)
+        self._stream.write(lines)
 
 
 def print_list(documents: Sequence[Document], output: str, columns: Sequence[str]) -> None:
@@ -92,9 +96,9 @@ def print_list(documents: Sequence[Document], output: str, columns: Sequence[str
                 print_tabbed([document[column] for column in columns])
 
 
-def print_tabbed(cells: Sequence[Any]) -> None:
-    """One line; a tab or an end of line inside a cell is written as an escape."""
-    write_line("\t".join(text.safe(_cell(cell)) for cell in cells))
+def print_tabbed(cells: Sequence[Any], *, stream: TextIO | None = None) -> None:
+    """One line on stdout, or `stream`; a tab or an end of line inside a cell is written as an escape."""
+    write_line("\t".join(text.safe(_cell(cell)) for cell in cells), stream=stream)
 
 
 def _print_csv(documents: Sequence[Document]) -> None:

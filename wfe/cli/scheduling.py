@@ -149,6 +149,8 @@ def backfill(
         raise UsageError(
             f"That is more than {_MOST} ticks.", hint="Name a shorter time: --to TIME."
         )
+    if dry_run and not moments:
+        return _nothing_to_fill(session, name)
     if dry_run:
         for moment in moments:
             output.print_tabbed(
@@ -158,13 +160,26 @@ def backfill(
     count = f"{len(moments)} execution{'s' * (len(moments) != 1)}"
     if not consent.given(f"begin {count} of {row.workflow_id}", yes=yes, is_idle=not moments):
         return ExitCode.ERROR
-    return _fill(session, row, moments) if moments else ExitCode.OK
+    if not moments:
+        return _nothing_to_fill(session, name)
+    return _fill(session, row, moments)
+
+
+def _nothing_to_fill(session: Session, name: str) -> int:
+    print(
+        f"There are no ticks of {name} without an execution then. See what there is: "
+        f"{session.command('schedules', 'ticks', name)}",
+        file=sys.stderr,
+    )
+    return ExitCode.OK
 
 
 def _fill(session: Session, row: ScheduleRow, moments: list[datetime]) -> int:
     import asyncio
+    from contextlib import suppress
 
     from wfe.cli import documents, foreground, output, text
+    from wfe.cli.capture import stdout_as_it_is
     from wfe.scheduling.loop import Scheduler
     from wfe.scheduling.plan import known_plan
 
@@ -194,13 +209,12 @@ def _fill(session: Session, row: ScheduleRow, moments: list[datetime]) -> int:
                     status = documents.status(result.execution)
                 all_done &= status == "done"
                 key = f"{row.workflow_id}:{tick.transaction_id}"
-                lines.append([text.iso(moment), key, status, tick.error])
+                with suppress(OSError):  # nobody reads any more; the rest is done all the same
+                    output.print_tabbed([text.iso(moment), key, status, tick.error], stream=out)
         return all_done
 
-    lines: list[list[Any]] = []
-    found, signal = foreground.drive_many(session, catalog, work)
-    for line in lines:
-        output.print_tabbed(line)
+    with stdout_as_it_is() as out:
+        found, signal = foreground.drive_many(session, catalog, work)
     if signal is not None:
         print(
             f"Interrupted: what is left is begun by wfe serve, or by: "
