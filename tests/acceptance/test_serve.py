@@ -196,3 +196,15 @@ def test_a_person_sees_what_is_next_what_goes_on_and_what_has_ended(
     assert board[ended + 1].startswith("✓ done")
     assert board[-1].startswith("serving ")
     assert all(len(line) <= width for line in board)
+
+
+def test_a_person_sees_the_ticks_that_another_process_has_decided_on(jobs: Project) -> None:
+    jobs.write("workflows/jobs.py", JOBS.replace('"* * * * * *"', '"0 0 1 1 *"'))
+    terminal = pexpect.spawn(
+        WFE, ["serve"], cwd=jobs.root, env={**os.environ, "TERM": "xterm"}, encoding="utf-8",
+        dimensions=(40, 100), timeout=20,
+    )  # fmt: skip
+    terminal.expect("pulse +in [^ ]+ *\r")
+    assert jobs.execute("schedules", "trigger", "pulse").code == 0
+    terminal.expect("pulse +in [^ ]+ +fired")
+    terminal.close(force=True)

@@ -8,7 +8,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from wfe.cli import text
@@ -19,8 +19,9 @@ from wfe.errors import WfeError
 from wfe.model import FINAL_STATES, Event, EventKind, ExecutionKey, StepKey
 from wfe.runtime.engine import Engine
 from wfe.scheduling.loop import Scheduler
+from wfe.scheduling.served import Upcoming
 from wfe.store.contract import ExecutionSummary
-from wfe.store.ledger import Tick
+from wfe.store.ledger import LedgerReader, Tick
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -33,6 +34,9 @@ _PACE = 1.0
 #: Lines of each part, and of what is unfinished alone.
 _ENDED = 5
 _UNFINISHED = 10
+
+#: Ticks of one schedule that may be about to begin at a time, and tell nothing yet.
+_UNDECIDED = 3
 
 _UNFINISHED_ONES: dict[str, Any] = {"state": {"$nin": [str(state) for state in FINAL_STATES]}}
 
@@ -67,19 +71,31 @@ class Board:
 
     def serving(self, engine: Engine, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        for plan, _ in scheduler.upcoming:
-            for tick in engine.store.ledger.ticks(plan.name, limit=1):
-                self._last[plan.name] = tick
+        self._read_last(engine.store.ledger)
         self._looking = asyncio.get_running_loop().create_task(self._look(engine))
 
     async def _look(self, engine: Engine) -> None:
-        """Keep what is unfinished up to date; ends with the engine."""
+        """Keep what is unfinished, and what others decide on, up to date; ends with the engine."""
         while True:
             with contextlib.suppress(WfeError):  # busy: another time
                 self._unfinished, self._count = await engine.list_and_count_executions(
                     where=_UNFINISHED_ONES, order_by=("-created_at",), limit=_UNFINISHED
                 )
+                self._read_last(engine.store.ledger)
             await asyncio.sleep(_PACE)
+
+    def _read_last(self, ledger: LedgerReader) -> None:
+        """The last ticks of the schedules that there is room for, whoever has decided on them."""
+        for plan, _ in self._upcoming()[: self._screen.height]:
+            ticks = ledger.ticks(plan.name, limit=_UNDECIDED + 1)
+            last = next((tick for tick in ticks if tick.state != "due"), None)
+            if last is not None:
+                self._note(last)
+
+    def _note(self, tick: Tick) -> None:
+        known = self._last.get(tick.schedule)
+        if known is None or known.scheduled_for <= tick.scheduled_for:
+            self._last[tick.schedule] = tick
 
     def on_event(self, event: Event) -> None:
         if event.kind is EventKind.FINISH:
@@ -88,7 +104,7 @@ class Board:
             self._unfinished = [one for one in self._unfinished if str(one.key) != key]
 
     def on_tick(self, tick: Tick) -> None:
-        self._last[tick.schedule] = tick
+        self._note(tick)
         if tick.state == "error":
             self.say(f"{tick.schedule}: {tick.error}")
 
@@ -122,10 +138,7 @@ class Board:
         return [*self._draw_schedules(now, room), *rest, head]
 
     def _draw_schedules(self, now: datetime, room: int) -> list[Text]:
-        assert self._scheduler is not None
-        upcoming = sorted(
-            self._scheduler.upcoming, key=lambda one: (one.next is None, one.next or now)
-        )
+        upcoming = self._upcoming()
         cell = self._screen.text
         rows = []
         for plan, moment in upcoming[:room]:
@@ -140,6 +153,12 @@ class Board:
             rows.append([cell(plan.name), cell(f"in {wait}"), cell(came), cell(note)])
         lines = self._screen.lines(["SCHEDULE", "NEXT", "LAST", ""], rows) if rows else []
         return [*lines, *self._more(len(upcoming) - len(rows), "schedules")]
+
+    def _upcoming(self) -> list[Upcoming]:
+        """What is served, in the order in which it is due."""
+        assert self._scheduler is not None
+        never = datetime.max.replace(tzinfo=UTC)
+        return sorted(self._scheduler.upcoming, key=lambda one: one.next or never)
 
     def _draw_unfinished(self, now: datetime) -> list[Text]:
         cell = self._screen.text
