@@ -186,9 +186,14 @@ def _sweeping(session: Session, engine: Engine, say: Callable[[str], None]) -> a
                 if config.retention is not None:
                     await engine.store.ledger.sweep(now - timedelta(seconds=config.retention))
                 if swept.executions:
-                    say(f"{swept.executions} executions were kept long enough, and are gone.")
+                    say(_gone(swept.executions))
             except StoreError as error:
                 say(f"Nothing was swept: {error}")
             await asyncio.sleep(_SWEEP)
 
     return asyncio.get_running_loop().create_task(keep_sweeping(), name="wfe sweep")
+
+
+def _gone(count: int) -> str:
+    one_or_more = "1 execution was" if count == 1 else f"{count} executions were"
+    return f"{one_or_more} kept long enough, and {'is' if count == 1 else 'are'} gone."
