@@ -208,3 +208,17 @@ def test_a_person_sees_the_ticks_that_another_process_has_decided_on(jobs: Proje
     assert jobs.execute("schedules", "trigger", "pulse").code == 0
     terminal.expect("pulse +in [^ ]+ +fired")
     terminal.close(force=True)
+
+
+def test_sentences_above_the_board_are_broken_between_words(jobs: Project) -> None:
+    said = (
+        "'*/90' in the minutes is only 0, as counting begins anew with each hour: that is hourly at"
+    )
+    arguments = ["schedule", "two-steps", "-i", "1", "--cron", "*/90 * * * *"]
+    terminal = pexpect.spawn(
+        WFE, arguments, cwd=jobs.root, env={**os.environ, "TERM": "xterm"}, encoding="utf-8",
+        dimensions=(40, 60), timeout=20,
+    )  # fmt: skip
+    terminal.expect_exact(said[:56] + "\r\n")
+    terminal.expect_exact(said[57:])
+    terminal.close(force=True)

@@ -66,7 +66,7 @@ class Board:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        with self._terminal, self._screen.live(self._draw), lines_of_output(self.say):
+        with self._terminal, self._screen.live(self._draw), lines_of_output(self._print):
             yield
 
     def serving(self, engine: Engine, scheduler: Scheduler) -> None:
@@ -112,10 +112,18 @@ class Board:
         self.say(f"Taken up: {key}" if error is None else f"Not taken up: {key}: {error}")
 
     def on_log(self, key: StepKey | None, message: str) -> None:
-        self.say(f"{key.step}: {message}" if key else message)
+        if key is None:
+            self.say(message)
+        else:
+            self._print(f"{key.step}: {message}")
 
     def say(self, sentence: str) -> None:
-        self._screen.line(text.safe(sentence))
+        for line in text.in_lines(text.safe(sentence), self._screen.width):
+            self._screen.line(line)
+
+    def _print(self, line: str) -> None:
+        """What somebody else has written, as it is."""
+        self._screen.line(text.safe(line))
 
     def leave(self, sentence: str) -> None:
         with contextlib.suppress(OSError):  # first the cursor, which is hidden
