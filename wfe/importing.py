@@ -28,6 +28,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
+#: Packages that have no name by which Python would find them are called so, and by a number.
+_OWN_NAME = "wfe_app_"
 _numbers = count(1)
 
 #: What the files of Python's own library begin with.
@@ -88,15 +90,24 @@ class Folder(NamedTuple):
         return all(own.isdisjoint(_names_in(place)) for place in others)
 
     def _under_own_name(self) -> Folder:
-        name, initial = f"wfe_app_{next(_numbers)}", Path(self.path, "__init__.py")
-        if initial.exists():
-            spec = spec_from_file_location(name, initial, submodule_search_locations=[self.path])
-            _load_spec(spec)
+        folder = Folder(self.path, f"{_OWN_NAME}{next(_numbers)}")
+        spec = folder.spec()
+        if spec.loader is None:
+            sys.modules[folder.package] = module_from_spec(spec)
         else:
-            spec = ModuleSpec(name, None, is_package=True)
-            spec.submodule_search_locations = [self.path]
-            sys.modules[name] = module_from_spec(spec)
-        return Folder(self.path, name)
+            _load_spec(spec)
+        return folder
+
+    def spec(self) -> ModuleSpec:
+        """What Python needs to import the package, where it would not find it by itself."""
+        initial = Path(self.path, "__init__.py")
+        found = spec_from_file_location(
+            self.package, initial, submodule_search_locations=[self.path]
+        )
+        if found is None or not initial.exists():
+            found = ModuleSpec(self.package, None, is_package=True)
+            found.submodule_search_locations = [self.path]
+        return found
 
     def name_of(self, file: Path) -> str:
         """The module name of a file or package folder in here."""
@@ -151,6 +162,9 @@ class _OneName(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if fullname.startswith(_OWN_NAME) and "." not in fullname:
+            # Forgotten because its `__init__.py` has changed, and asked for again by what is in it.
+            return next((f.spec() for f in self.folders if f.package == fullname), None)
         if fullname.partition(".")[0] in sys.stdlib_module_names:
             return None
         spec = PathFinder.find_spec(fullname, path)

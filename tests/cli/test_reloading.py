@@ -160,15 +160,20 @@ def test_two_that_define_one_name_are_told_as_ever(kept: Kept) -> None:
     assert list(kept.catalog.conflicts) == ["a"]
 
 
-def test_a_folder_whose_package_fails_keeps_all_that_is_in_it(project: Project) -> None:
-    initial = project.write("workflows/__init__.py", "")
-    project.write("workflows/a.py", "WORD = 1" + FLOW.format(name="a"))
-    kept = Kept(project)
+@pytest.mark.parametrize("folder", ["workflows", "nightly.2026"])
+def test_a_folder_whose_package_fails_keeps_all_that_is_in_it(
+    folder: str, project: Project
+) -> None:
+    """The second one has no name by which Python would find it."""
+    initial = project.write(f"{folder}/__init__.py", "")
+    a = project.write(f"{folder}/a.py", "WORD = 1" + FLOW.format(name="a"))
+    kept = Kept(project, folder)
     initial.write_text("raise OSError('no')")
     assert len(kept.changed(initial).failures) == 1
     assert kept.words() == {"a": 1}
     initial.write_text("")
-    kept.changed(initial, kept.flow("a", "WORD = 2"))
+    a.write_text("WORD = 2" + FLOW.format(name="a"))
+    kept.changed(initial, a)
     assert kept.words() == {"a": 2}
 
 
