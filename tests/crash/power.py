@@ -19,6 +19,7 @@ import math
 import os
 import signal
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -138,11 +139,18 @@ class _Observer(Points):
         self._pipe = pipe
         self._count = 0
         self._generation = 0
+        #: Of the statement of each thread: has it committed something?
+        self._present = threading.local()
+
+    def reach(self, name: str) -> None:
+        super().reach(name)
+        if name.startswith("after commit"):
+            self._present.has_committed = True
 
     def execute(self, connection: sqlite3.Connection, sql: str, run: Callable[[], Any]) -> Any:
-        before = len(self.reached)
+        self._present.has_committed = False
         outcome = super().execute(connection, sql, run)
-        if any(point.startswith("after commit") for point in self.reached[before:]):
+        if self._present.has_committed:
             (synchronous,) = sqlite3.Cursor(connection).execute("PRAGMA synchronous").fetchone()
             self._note(synchronous)
         return outcome
