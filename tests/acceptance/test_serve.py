@@ -216,7 +216,7 @@ def test_sentences_above_the_board_are_broken_between_words(jobs: Project) -> No
     )
     arguments = ["schedule", "two-steps", "-i", "1", "--cron", "*/90 * * * *"]
     terminal = pexpect.spawn(
-        WFE, arguments, cwd=jobs.root, env={**os.environ, "TERM": "xterm"}, encoding="utf-8",
+        WFE, arguments, cwd=jobs.root, env={**os.environ, "TERM": "xterm", "COLUMNS": "60"}, encoding="utf-8",
         dimensions=(40, 60), timeout=20,
     )  # fmt: skip
     terminal.expect_exact(said[:56] + "\r\n")

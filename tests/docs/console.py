@@ -118,7 +118,7 @@ def _run_block(block: list[Command], folder: Path, path: str) -> None:
 
 def _environment(path: str) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith("WFE_")}
-    return {**kept, "PATH": path}
+    return {**kept, "PATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def _start(command: Command, folder: Path, path: str) -> subprocess.Popen[str]:
