@@ -29,6 +29,12 @@ WRONG = [
 ]
 
 
+def test_what_help_says_of_a_command_is_what_the_command_says(project: Project) -> None:
+    commands = app.whole().commands
+    said = {name: place.sentence for name, place in app._COMMANDS.items()}
+    assert said == {name: commands[name].get_short_help_str(10_000) for name in commands}
+
+
 @pytest.mark.parametrize("arguments", WRONG, ids=" ".join)
 def test_wrong_usage_is_one_sentence_with_the_way_out(
     project: Project, arguments: list[str]

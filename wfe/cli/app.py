@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -28,6 +28,12 @@ class Root(Group):
         if is_bare and not {*args[1:2]} & SCRIPTS.keys():
             args = [f"{args[0]}=", *args[1:]]
         return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(_COMMANDS)
+
+    def sentence(self, ctx: Any, name: str) -> str:
+        return _COMMANDS[name].sentence
 
 
 app = typer.Typer(
@@ -80,21 +86,47 @@ def _complete(install: str | None, show: str | None) -> None:
 
 root(app, _root)
 
-#: Command or group → the module it is in.
-_MODULES = {
-    "run": "wfe.cli.run",
-    "executions": "wfe.cli.executions",
-    "step": "wfe.cli.step",
-    "schedule": "wfe.cli.schedule",
-    "schedules": "wfe.cli.schedules",
-    "serve": "wfe.cli.serve",
-    "workflows": "wfe.cli.workflows",
-    "gc": "wfe.cli.sweeping",
-    "db": "wfe.cli.db",
-    "doctor": "wfe.cli.doctor",
-    "config": "wfe.cli.configuration",
-    "init": "wfe.cli.init",
-    "help": "wfe.cli.topics",
+
+class _Place(NamedTuple):
+    """Where a command or group is, and the first sentence of its help: whoever asks what there is need
+    not wait for all of it to be imported."""
+
+    module: str
+    sentence: str
+
+
+_COMMANDS = {
+    "run": _Place("wfe.cli.run", "Run a workflow and print its result."),
+    "executions": _Place("wfe.cli.executions", "Find executions and look at them."),
+    "step": _Place("wfe.cli.step", "See steps, and answer those that wait."),
+    "schedule": _Place("wfe.cli.schedule", "Run a workflow on a schedule, until Ctrl-C."),
+    "schedules": _Place("wfe.cli.schedules", "See and direct what runs by itself."),
+    "serve": _Place(
+        "wfe.cli.serve",
+        "Run what is due: schedules of workflows, timers, and whatever a process that is gone has "
+        "left, until Ctrl-C.",
+    ),
+    "workflows": _Place("wfe.cli.workflows", "See what can be run."),
+    "gc": _Place("wfe.cli.sweeping", "Remove finished executions whose retention time has passed."),
+    "db": _Place("wfe.cli.db", "Look after the database file."),
+    "doctor": _Place(
+        "wfe.cli.doctor",
+        "Look the database, the workflows and this machine through, and say what to do about what is "
+        "wrong.",
+    ),
+    "config": _Place(
+        "wfe.cli.configuration",
+        "Show every setting, and where its value came from: a flag, the environment, a file or the "
+        "default, the first of these that has one.",
+    ),
+    "init": _Place(
+        "wfe.cli.init",
+        "Make a folder to begin in: one workflow, its test, and a README that says how to go on.",
+    ),
+    "help": _Place(
+        "wfe.cli.topics",
+        "Explain a topic: cron, environment, exit-codes, keys, lint, query or recording.",
+    ),
 }
 
 
@@ -102,15 +134,15 @@ class _Commands(Mapping[str, Any]):
     """Commands by name, each made when it is asked for."""
 
     def __getitem__(self, name: str) -> Any:
-        made = typer.main.get_command(import_module(_MODULES[name]).app)
+        made = typer.main.get_command(import_module(_COMMANDS[name].module).app)
         made.name = name
         return made
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_MODULES)
+        return iter(_COMMANDS)
 
     def __len__(self) -> int:
-        return len(_MODULES)
+        return len(_COMMANDS)
 
 
 def whole() -> Any:

@@ -98,15 +98,15 @@ class Group(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Each with the whole first sentence of its help: what is cut says nothing."""
-        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(
-                [
-                    (name, one.get_short_help_str(_WHOLE))
-                    for name, one in commands
-                    if one is not None
-                ]
+                [(name, self.sentence(ctx, name)) for name in self.list_commands(ctx)]
             )
+
+    def sentence(self, ctx: Any, name: str) -> str:
+        """What a command does."""
+        found: Any = self.get_command(ctx, name)
+        return str(found.get_short_help_str(_WHOLE))
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         return completion.plain(super().shell_complete(ctx, incomplete))
