@@ -259,5 +259,15 @@ TARGETS = (
         Target(f"1,000,000 rows: {page}", ("listing", page, "wfe normal"), 0.005)
         for page in ("the newest page", "a page half way", "--state failed")
     ),
-    Target("1,000,000 rows: the slowest question", ("listing", "slowest", "wfe normal"), 0.1),
+    *(
+        Target(f"1,000,000 rows: {question}", ("listing", question, "wfe normal"), 0.1)
+        for question in (
+            "-q order-2026-0500000",
+            "-q nonexistent",
+            "-q zq7",
+            "--count",
+            "--count --state done",
+            "--count --state waiting",
+        )
+    ),
 )
