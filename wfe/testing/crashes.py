@@ -222,17 +222,23 @@ async def _bury(store: CrashingStore, clock: VirtualClock) -> datetime:
     if loop.is_waiting_for_threads:
         await loop.settled()
     store.life.bury()
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks)
+    await _end_tasks()
     for found in _unfinished(store):
         execution = await store.load(found.key, found.run_id)
         if execution is not None and execution.head.owner is not None:
             owners.release(execution.head.owner)
     await store.close()
+    await asyncio.sleep(0)  # the last that its threads have said may have begun something
+    await _end_tasks()
     return died_at
+
+
+async def _end_tasks() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
 
 
 def _points(lives: Sequence[Life]) -> str:
