@@ -17,7 +17,7 @@ from tests.contract.support import NOW, begun, changed, keep, move, new, on_loop
 from tests.store.support import fill, locked
 from wfe.errors import SkipExecutionError, StoreError, StoreUnusable
 from wfe.model import Execution, ExecutionKey, ExecutionState
-from wfe.store import heartbeat, owners
+from wfe.store import heartbeat, owners, trouble
 from wfe.store.contract import Query, Settled, Signal
 from wfe.store.sqlite import SQLiteStore
 
@@ -283,6 +283,37 @@ async def test_a_lock_that_others_hold_is_waited_for(
         pass
     assert all(error is None for error in (told.get_nowait() for _ in range(told.qsize())))
     await impatient.close()
+    owners.release(me)
+
+
+@on_loop
+async def test_what_is_written_while_the_heartbeat_is_kept_out_is_told(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks again by another connection, whose count of changes begins anew."""
+    monkeypatch.setattr(heartbeat, "RENEWAL", 0.0)
+    monkeypatch.setattr(heartbeat, "INTERVAL", 0.001)
+    loop, kept_out = asyncio.get_running_loop(), asyncio.Event()
+    told: asyncio.Queue[StoreError | None] = asyncio.Queue()
+
+    me = owners.claim()
+    beat = heartbeat.Heartbeat(store.path, busy_timeout=0)
+    beat.watch(told.put_nowait)
+    assert await told.get() is None
+    store_error = trouble.store_error
+
+    def busy(error: BaseException, path: Path) -> StoreError:
+        loop.call_soon_threadsafe(kept_out.set)
+        return store_error(error, path)
+
+    monkeypatch.setattr("wfe.store.trouble.store_error", busy)
+    with locked(store.path) as other:
+        beat.hold(me)
+        await kept_out.wait()
+        other.execute("CREATE TABLE written_meanwhile (x)")
+        other.execute("COMMIT")
+        assert await asyncio.wait_for(told.get(), 10) is None
+    beat.stop()
     owners.release(me)
 
 

@@ -99,6 +99,7 @@ class Draft:
 
     def step(self, name: str) -> StepRecord:
         """The record of a step, as changed so far."""
+        # As `Execution.step` does it, in place: each step is asked for several times.
         kept = self._execution.steps
         return self._changed.get(name) or kept.get(name) or self.flow.untouched[name]
 

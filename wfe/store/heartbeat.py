@@ -97,6 +97,9 @@ class Heartbeat:
 
     def _beat(self, connection: Connection) -> None:
         """Until it is stopped."""
+        self._seen = (
+            -1
+        )  # each connection counts changes anew: what another one counted says nothing
         ask = connection.raw.cursor().execute
         unchanged = 0
         while True:
