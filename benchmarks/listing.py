@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import NamedTuple
@@ -123,7 +123,7 @@ def ulid(chance: random.Random, milliseconds: int) -> str:
 def insert(connection: sqlite3.Connection, block: Sequence[rows.Row]) -> None:
     """One transaction, as the store makes them."""
     connection.execute("BEGIN IMMEDIATE")
-    INSERT_EXECUTIONS.run(connection, block)
+    INSERT_EXECUTIONS.run(connection, list(chain.from_iterable(block)))
     connection.execute("COMMIT")
 
 

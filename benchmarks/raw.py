@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from wfe.store import rows
 from wfe.store.writer import Parcel
@@ -28,6 +29,12 @@ INSERT_INPUT = _insert("execution_payload", ("execution_id", "input"))
 SET_RESULT = "UPDATE execution_payload SET result = ?2 WHERE execution_id = ?1"
 
 
+def _rows(values: Iterable[Sequence[object]], width: int) -> list[rows.Row]:
+    """Of values that lie one after the other."""
+    each = chain.from_iterable(values)
+    return list(zip(*[each] * width, strict=True))
+
+
 def commit(connection: sqlite3.Connection, group: Sequence[Parcel]) -> None:
     """One transaction."""
     connection.execute("BEGIN IMMEDIATE")
@@ -37,8 +44,8 @@ def commit(connection: sqlite3.Connection, group: Sequence[Parcel]) -> None:
         (UPDATE_MOVING, [p.row for p in group if not p.is_new and not p.is_quiet]),
         (INSERT_INPUT, [(p.execution_id, p.input) for p in group if p.input is not None]),
         (SET_RESULT, [(p.execution_id, p.result) for p in group if p.result is not None]),
-        (PUT_STEP, [row for p in group for row in p.steps]),
-        (INSERT_EVENT, [row for p in group for row in p.events]),
+        (PUT_STEP, _rows((p.steps for p in group), len(rows.STEP_COLUMNS))),
+        (INSERT_EVENT, _rows((p.events for p in group), len(rows.EVENT_COLUMNS))),
     ):
         if values:
             connection.executemany(statement, values)

@@ -7,7 +7,7 @@ is added to the model is kept there without a change here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 from operator import attrgetter
 from typing import Any
@@ -305,13 +305,6 @@ EVENT_COLUMNS = (
     "error",
     "detail",
 )
-
-
-def event_rows(head: Head, events: Iterable[TimelineEvent]) -> list[Row]:
-    return [
-        (head.execution_id, head.version, seq, *event_values(event))
-        for seq, event in enumerate(events)
-    ]
 
 
 def event_values(event: TimelineEvent) -> Row:

@@ -62,15 +62,10 @@ def send(connection: Connection, signal: Signal) -> int:
 
 
 def settle(connection: Connection, settled: Iterable[Settled], now: datetime) -> None:
-    values = [
-        (
-            each.signal,
-            "applied" if each.refusal is None else "refused",
-            rows.text(each.refusal),
-            to_micros(now),
-        )
-        for each in settled
-    ]
+    values: list[object] = []
+    for each in settled:
+        state = "applied" if each.refusal is None else "refused"
+        values += (each.signal, state, rows.text(each.refusal), to_micros(now))
     _SETTLE.run(connection.raw, values)
 
 

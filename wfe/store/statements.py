@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from itertools import chain
 
 from wfe.store import rows, tables
 
@@ -22,31 +21,33 @@ class Statement:
 
     def __init__(self, head: str, width: int, tail: str = "") -> None:
         self._head = head
+        self._width = width
         self._row = f"({', '.join('?' * width)})"
         self._tail = tail
         self._texts: dict[int, str] = {}
 
-    def run(self, connection: sqlite3.Connection, values: Sequence[rows.Row]) -> int:
-        """Execute it for all the rows; how many rows of the table it touched."""
+    def run(self, connection: sqlite3.Connection, values: Sequence[object]) -> int:
+        """Execute it for rows, whose values lie one after the other; how many rows of the table it
+        touched."""
         touched = 0
         for text, block in self._blocks(values):
             touched += connection.execute(text, block).rowcount
         return touched
 
-    def ask(self, connection: sqlite3.Connection, values: Sequence[rows.Row]) -> list[str]:
+    def ask(self, connection: sqlite3.Connection, values: Sequence[object]) -> list[str]:
         """Execute it as a query that gives one text for a block."""
         return [
             connection.execute(text, block).fetchone()[0] for text, block in self._blocks(values)
         ]
 
-    def _blocks(self, values: Sequence[rows.Row]) -> list[tuple[str, list[object]]]:
+    def _blocks(self, values: Sequence[object]) -> list[tuple[str, Sequence[object]]]:
         blocks = []
         start = 0
         for size in _SIZES:
-            while len(values) - start >= size:
-                block = list(chain.from_iterable(values[start : start + size]))
-                blocks.append((self._text(size), block))
-                start += size
+            width = size * self._width
+            while len(values) - start >= width:
+                blocks.append((self._text(size), values[start : start + width]))
+                start += width
         return blocks
 
     def _text(self, size: int) -> str:
@@ -106,7 +107,7 @@ PUT_STEPS = _insert(
     f"(execution_id, name) DO UPDATE SET {_replacing(rows.STEP_COLUMNS[2:])}",
 )
 
-#: Rows of `rows.event_rows`.
+#: Rows of execution id, version, number within the commit, and `rows.event_values`.
 INSERT_EVENTS = _insert(tables.ExecutionEvent, rows.EVENT_COLUMNS)
 
 #: Rows of execution id, version and moment. Of one execution the last end is told.

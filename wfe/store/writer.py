@@ -9,7 +9,8 @@ that one was stale does the group start again, and looks first which ones.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,7 +18,16 @@ from peewee import SQL, fn
 
 from wfe.clock import SystemClock
 from wfe.errors import SkipExecutionError
-from wfe.model import Changes, Execution, ExecutionKey, ExecutionState, Flow, Head
+from wfe.model import (
+    Changes,
+    Execution,
+    ExecutionKey,
+    ExecutionState,
+    Flow,
+    Head,
+    StepRecord,
+    TimelineEvent,
+)
 from wfe.store import rows, signals, trouble
 from wfe.store import statements as sql
 from wfe.store.connection import Connection
@@ -43,8 +53,10 @@ _OF_ONE = (
 )
 
 
-class Parcel(msgspec.Struct, frozen=True, kw_only=True):
-    """One `insert` or `commit`, as rows."""
+class Parcel(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """One `insert` or `commit`, as rows. Of a table that gets several, their values lie in one list,
+    one after the other: a thousand parcels wait together, and what they are made of is looked through
+    for garbage meanwhile."""
 
     key: ExecutionKey
     #: The row of `workflow_execution`: for INSERT_EXECUTIONS, UPDATE_QUIET or UPDATE_MOVING.
@@ -56,11 +68,12 @@ class Parcel(msgspec.Struct, frozen=True, kw_only=True):
     definition: rows.Row
     input: str | None = None
     result: str | None = None
-    steps: list[rows.Row]
-    events: list[rows.Row]
+    #: For PUT_STEPS and INSERT_EVENTS.
+    steps: list[object]
+    events: list[object]
     settled: Sequence[Settled] = ()
-    #: For OWE_NOTICES: at most one row.
-    owed: list[rows.Row] = []
+    #: For OWE_NOTICES: one row, or nothing.
+    owed: rows.Row = ()
 
     @property
     def execution_id(self) -> str:
@@ -90,7 +103,7 @@ class Packer:
             input=rows.text(execution.input),
             result=rows.text(changes.result or execution.result),
             steps=_steps(head, {**execution.steps, **changes.steps}),
-            events=rows.event_rows(head, changes.events),
+            events=_events(head, changes.events),
             owed=_owed(changes),
         )
 
@@ -118,7 +131,7 @@ class Packer:
             definition=definition,
             result=rows.text(changes.result),
             steps=_steps(head, changes.steps),
-            events=rows.event_rows(head, changes.events),
+            events=_events(head, changes.events),
             settled=settled,
             owed=_owed(changes),
         )
@@ -135,17 +148,25 @@ class Packer:
         return row
 
 
-def _owed(changes: Changes) -> list[rows.Row]:
+def _owed(changes: Changes) -> rows.Row:
+    if not changes.owes_notice:
+        return ()
     head = changes.head
-    return (
-        [(head.execution_id, head.version, to_micros(head.updated_at))]
-        if changes.owes_notice
-        else []
-    )
+    return head.execution_id, head.version, to_micros(head.updated_at)
 
 
-def _steps(head: Head, steps: Any) -> list[rows.Row]:
-    return [rows.step_row(head.execution_id, step) for step in steps.values()]
+def _steps(head: Head, steps: Mapping[str, StepRecord]) -> list[object]:
+    values: list[object] = []
+    for step in steps.values():
+        values += rows.step_row(head.execution_id, step)
+    return values
+
+
+def _events(head: Head, events: Sequence[TimelineEvent]) -> list[object]:
+    values: list[object] = []
+    for seq, event in enumerate(events):
+        values += (head.execution_id, head.version, seq, *rows.event_values(event))
+    return values
 
 
 class Writer:
@@ -212,16 +233,16 @@ class Writer:
     def _refusals(self, group: Sequence[Parcel]) -> list[Outcome]:
         """What becomes of each: True where nothing stands against it. Nobody else writes meanwhile."""
         connection = self._connection.raw
-        asking: list[rows.Row] = []
-        updates: list[rows.Row] = []
+        asking: list[object] = []
+        updates: list[object] = []
         for number, parcel in enumerate(group):
             names = (number, parcel.key.workflow_id, parcel.key.transaction_id)
             if parcel.is_new:
-                asking.append((*names, parcel.row[3], parcel.execution_id))
+                asking += (*names, parcel.row[3], parcel.execution_id)
             elif parcel.asks:
-                asking.append((*names, None, None))
+                asking += (*names, None, None)
             if not parcel.is_new:
-                updates.append((number, parcel.execution_id, parcel.version))
+                updates += (number, parcel.execution_id, parcel.version)
         outcomes: list[Outcome] = [True] * len(group)
         for number in _numbers(sql.FIND_TAKEN.ask(connection, asking)):
             outcomes[number] = False if group[number].is_new else SkipExecutionError()
@@ -234,10 +255,10 @@ class Writer:
         connection = self._connection.raw
         definitions = {p.definition[0]: p.definition for p in parcels}
         unknown = [row for digest, row in definitions.items() if digest not in self._definitions]
-        sql.INSERT_DEFINITIONS.run(connection, unknown)
-        new = [p.row for p in parcels if p.is_new]
-        quiet = [p.row for p in parcels if p.is_quiet]
-        moving = [p.row for p in parcels if not p.is_new and not p.is_quiet]
+        sql.INSERT_DEFINITIONS.run(connection, _flat(unknown))
+        new = _flat(p.row for p in parcels if p.is_new)
+        quiet = _flat(p.row for p in parcels if p.is_quiet)
+        moving = _flat(p.row for p in parcels if not p.is_new and not p.is_quiet)
         touched = (
             sql.INSERT_EXECUTIONS.run(connection, new)
             + sql.UPDATE_QUIET.run(connection, quiet)
@@ -245,13 +266,13 @@ class Writer:
         )
         if touched != len(parcels):
             return False
-        inputs = [(p.execution_id, p.input) for p in parcels if p.input is not None]
-        results = [(p.execution_id, p.result) for p in parcels if p.result is not None]
+        inputs = _flat((p.execution_id, p.input) for p in parcels if p.input is not None)
+        results = _flat((p.execution_id, p.result) for p in parcels if p.result is not None)
         sql.INSERT_INPUTS.run(connection, inputs)
         sql.PUT_RESULTS.run(connection, results)
-        sql.PUT_STEPS.run(connection, [row for p in parcels for row in p.steps])
-        sql.INSERT_EVENTS.run(connection, [row for p in parcels for row in p.events])
-        sql.OWE_NOTICES.run(connection, [row for p in parcels for row in p.owed])
+        sql.PUT_STEPS.run(connection, _flat(p.steps for p in parcels))
+        sql.INSERT_EVENTS.run(connection, _flat(p.events for p in parcels))
+        sql.OWE_NOTICES.run(connection, _flat(p.owed for p in parcels))
         settled = [each for p in parcels for each in p.settled]
         if settled:
             signals.settle(self._connection, settled, SystemClock().now())
@@ -306,6 +327,10 @@ class Writer:
         """What this connection says now."""
         with trouble.translated(self._path):
             return question(self._connection)
+
+
+def _flat(values: Iterable[Sequence[object]]) -> list[object]:
+    return list(chain.from_iterable(values))
 
 
 def _is_trouble(error: BaseException) -> bool:
