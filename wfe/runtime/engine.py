@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -40,6 +41,7 @@ from wfe.model import (
     Execution,
     ExecutionKey,
     ExecutionState,
+    Json,
     Recording,
     StepKey,
     check_transaction_id,
@@ -277,49 +279,74 @@ class Engine:
             StoreError: the store cannot be reached; what was accepted is kept.
         """
         definition = self._directory.workflow(workflow)
-        given = input is not NOT_GIVEN
-        if given:
+        payload: Json | None = None
+        if input is not NOT_GIVEN:
             definition.check_input(input)
-        payload = codec.encode(input, what="input") if given else None
-        is_fresh = transaction_id is None
+            payload = codec.encode(input, what="input")
         name: str | None = None
+        change: OnChange | None = None
         if transaction_id is None:
             name = fresh_id()
             key = ExecutionKey(definition.id, f"auto-{name}")
         else:
             key = ExecutionKey(definition.id, check_transaction_id(transaction_id))
-        handler = listeners_of(events)
+            change = OnChange(renames or {}, allow_changed)
+        # Thousands may be under way: a closure would be an object for each of these names.
+        create = partial(
+            self._directory.create,
+            definition,
+            key,
+            payload,
+            name=name,
+            run_id=run_id,
+            parent=parent,
+            parent_run_id=parent_run_id,
+            root=root,
+            event_group_id=event_group_id,
+            metadata=metadata,
+            scheduled_for=scheduled_for,
+        )
+        command = partial(
+            self._begin_or_attach,
+            definition,
+            key,
+            payload,
+            create,
+            change,
+            run_id,
+            parent_run_id,
+            until,
+            on_conflict,
+            listeners_of(events),
+        )
+        return await self._commands.conclude(key, command, throw_on_error, log_on_error)
 
-        async def begin_or_attach() -> tuple[Live, CommandResult]:
-            if run_id is not None:
-                await self._directory.make_way(key, run_id)
-            if not is_fresh:
-                change = OnChange(renames or {}, allow_changed)
-                live = await self._directory.open(key, change)
-                again = on_conflict == "rerun" and live is not None and live.execution.head.is_final
-                if live is not None and not again and not runs_again(live.execution, parent_run_id):
-                    outcome = await self._commands.attach(
-                        live, payload, until, on_conflict, handler
-                    )
-                    return live, outcome
-            if not given:
-                definition.check_input(None)
-            live = self._directory.create(
-                definition,
-                key,
-                payload,
-                name=name,
-                run_id=run_id,
-                parent=parent,
-                parent_run_id=parent_run_id,
-                root=root,
-                event_group_id=event_group_id,
-                metadata=metadata,
-                scheduled_for=scheduled_for,
-            )
-            return live, await self._commands.begin(live, until, handler)
-
-        return await self._commands.conclude(key, begin_or_attach, throw_on_error, log_on_error)
+    async def _begin_or_attach(
+        self,
+        definition: Workflow[Any, Any],
+        key: ExecutionKey,
+        payload: Json | None,
+        create: Callable[[], Live],
+        change: OnChange | None,
+        run_id: str | None,
+        parent_run_id: str | None,
+        until: Until,
+        on_conflict: OnConflict,
+        handler: Subscriber | None,
+    ) -> tuple[Live, CommandResult]:
+        """`payload` None: no input was given. `change` None: nobody can know the key yet."""
+        if run_id is not None:
+            await self._directory.make_way(key, run_id)
+        if change is not None:
+            live = await self._directory.open(key, change)
+            again = on_conflict == "rerun" and live is not None and live.execution.head.is_final
+            if live is not None and not again and not runs_again(live.execution, parent_run_id):
+                outcome = await self._commands.attach(live, payload, until, on_conflict, handler)
+                return live, outcome
+        if payload is None:
+            definition.check_input(None)
+        live = create()
+        return live, await self._commands.begin(live, until, handler)
 
     async def resume(
         self,
