@@ -182,8 +182,7 @@ def test_a_parcel_that_is_not_alone_is_written_by_the_thread(bench: Bench) -> No
 
 def test_a_lone_parcel_joins_the_queue_where_a_group_is_under_way(bench: Bench) -> None:
     async def use(commits: Commits) -> None:
-        first = asyncio.ensure_future(commits.put(parcel("t1"), lone=False))
-        await asyncio.sleep(0)
+        first = commits.put(parcel("t1"), lone=False)
         assert await commits.put(parcel("t2"), lone=True)
         assert await first
 
@@ -195,7 +194,7 @@ def test_a_lone_parcel_joins_the_queue_where_a_group_is_under_way(bench: Bench) 
 def test_a_lone_parcel_does_not_wait_for_a_lock_on_the_loop(bench: Bench) -> None:
     async def use(commits: Commits) -> None:
         with locked(bench.connection.path) as other:
-            put = asyncio.ensure_future(commits.put(parcel("t1"), lone=True))
+            put = commits.put(parcel("t1"), lone=True)
             await asyncio.sleep(0)
             assert not put.done()
             other.execute("ROLLBACK")
@@ -234,9 +233,7 @@ def test_a_loop_that_ended_in_the_middle_of_a_group_blocks_nobody(bench: Bench) 
         started.wait()
 
         async def hand_over() -> None:
-            put = asyncio.ensure_future(commits.put(parcel("t1"), lone=False))
-            await asyncio.sleep(0)
-            put.cancel()
+            commits.put(parcel("t1"), lone=False).cancel()
 
         asyncio.run(hand_over())
         release.set()

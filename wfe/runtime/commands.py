@@ -91,16 +91,18 @@ class Commands:
 
     # --- new, or known -----------------------------------------------------------------------
 
-    async def begin(self, live: Live, until: Until, handler: Subscriber | None) -> CommandResult:
-        """Begin a new execution."""
+    def begin(
+        self, live: Live, until: Until, handler: Subscriber | None
+    ) -> Awaitable[CommandResult]:
+        """Begin a new execution; what it comes to is to be awaited."""
         if until == "stored":
-            return await self.send(live, Begin(), until, handler)
+            return self.send(live, Begin(), until, handler)
         if handler is not None:
             live.audience.handlers.append(handler)
         waiter = live.audience.expect(until)
         self._driver.begin(live)
         self._watch.begin()
-        return await waiter
+        return waiter
 
     async def attach(
         self,

@@ -69,25 +69,20 @@ class Keeper:
             live.unsaved = changes
             return
         try:
-            await self._write(live, changes, settled, lone=lone)
+            if live.saved is None:
+                if not await self._store.insert(live.execution, changes, lone=lone):
+                    raise SkipExecutionError
+            elif changes.head.is_final and not recording.is_kept(changes.head):
+                await self._store.delete(live.key, changes.head.run_id, settled=settled)
+            else:
+                base = live.execution
+                if live.unsaved is not None:
+                    base = Execution(base.flow, live.saved)
+                await self._store.commit(base, changes, settled=settled, lone=lone)
         except SkipExecutionError:
             raise await self._overtaken(live, changes) from None
         live.saved = changes.head
         live.unsaved = None
-
-    async def _write(
-        self, live: Live, changes: Changes, settled: Sequence[Settled], *, lone: bool
-    ) -> None:
-        if live.saved is None:
-            if not await self._store.insert(live.execution, changes, lone=lone):
-                raise SkipExecutionError
-        elif changes.head.is_final and not recording.is_kept(changes.head):
-            await self._store.delete(live.key, changes.head.run_id, settled=settled)
-        else:
-            base = live.execution
-            if live.unsaved is not None:
-                base = Execution(base.flow, live.saved)
-            await self._store.commit(base, changes, settled=settled, lone=lone)
 
     async def _overtaken(self, live: Live, changes: Changes) -> SkipExecutionError:
         """What another writer has done that makes these changes void."""

@@ -51,24 +51,24 @@ class Commits:
         self._drain: asyncio.Future[None] | None = None
         self._pause = 0
 
-    async def put(self, parcel: Parcel, *, lone: bool) -> bool:
-        """True once the parcel is kept; False where it was not inserted.
+    def put(self, parcel: Parcel, *, lone: bool) -> asyncio.Future[bool]:
+        """To be awaited: True once the parcel is kept; False where it was not inserted.
 
         Raises:
             SkipExecutionError, StoreBusy, StoreUnusable: it is not kept.
         """
         loop = asyncio.get_running_loop()
-        if lone and not self._is_draining(loop):
-            outcome = self._at_once(parcel)
-            if isinstance(outcome, bool):
-                return outcome
-            if outcome is not None:
-                raise outcome
         future: asyncio.Future[bool] = loop.create_future()
+        is_draining = self._is_draining(loop)
+        if lone and not is_draining:
+            outcome = self._at_once(parcel)
+            if outcome is not None:
+                _settle(future, outcome)
+                return future
         self._queue.append((parcel, future))
-        if not self._is_draining(loop):
+        if not is_draining:
             self._begin(loop)
-        return await future
+        return future
 
     async def run(self, function: Callable[[], _T]) -> _T:
         """Call a function of the writer, in its thread."""
@@ -149,11 +149,14 @@ class Commits:
         if self._is_draining(loop):
             self._drain = None
         for future, outcome in settled:
-            if future.done():
-                continue  # cancelled: nobody waits any more
-            if isinstance(outcome, bool):
-                future.set_result(outcome)
-            else:
-                future.set_exception(outcome)
+            if not future.done():  # cancelled: nobody waits any more
+                _settle(future, outcome)
         if self._queue and self._drain is None:
             self._begin(loop)
+
+
+def _settle(future: asyncio.Future[bool], outcome: Outcome) -> None:
+    if isinstance(outcome, bool):
+        future.set_result(outcome)
+    else:
+        future.set_exception(outcome)
