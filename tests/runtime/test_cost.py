@@ -1,7 +1,7 @@
 """What an execution costs, counted instead of timed.
 
 `make bench` measures time, which a busy machine distorts; the number of calls of functions of wfe, of
-tasks, and of commits and statements of SQLite, is the same at every run. Each limit of calls is some 15 %
+tasks, of objects, and of commits and statements of SQLite, is the same at every run. Each limit of calls is some 15 %
 above what is reached.
 
 A limit that a change exceeds is raised on purpose or not at all: run the benchmark before and after
@@ -12,6 +12,7 @@ that a change leaves far behind is lowered.
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -25,13 +26,19 @@ import wfe
 from wfe import Engine, Workflow, parallel, step, workflow
 from wfe.authoring.registry import Registry
 from wfe.model import Recording
+from wfe.store.commits import Commits
 from wfe.store.connection import Connection
 from wfe.store.sqlite import SQLiteStore
+from wfe.store.writer import Parcel
 
 #: Calls of a run without steps, of each step in sequence, and of each of many that run together.
 MOST_CALLS_PER_RUN = 118
 MOST_CALLS_PER_STEP = 51
 MOST_CALLS_PER_PARALLEL_STEP = 48
+
+#: Objects that are looked through for garbage, of each of many executions whose steps are being written
+#: down: what takes the time where many run at once is this looking, as much as anything else.
+MOST_OBJECTS_UNDER_WAY = 50
 
 #: Statements of SQLite in a commit that keeps the end of one step and the begin of the next, its BEGIN and
 #: COMMIT counted.
@@ -140,6 +147,40 @@ def test_steps_in_sequence_share_one_task() -> None:
 def test_steps_that_run_together_have_a_task_each_and_share_the_rest() -> None:
     # One that begins, one for each step, one that takes in what they came to.
     assert cost_of(side_by_side(40)).tasks == 40 + 2
+
+
+def objects_of(count: int, file: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many objects there are while so many executions wait for one commit."""
+    found, waiting = list[int](), list[asyncio.Future[bool]]()
+
+    def put(commits: Commits, parcel: Parcel, *, lone: bool) -> asyncio.Future[bool]:
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        waiting.append(future)
+        if len(waiting) == count:
+            found.append(len(gc.get_objects()))
+            for each in waiting:
+                each.set_result(True)
+            waiting.clear()
+        return future
+
+    async def measured() -> None:
+        async with Engine(store=SQLiteStore(file), recording=Recording.EVERY_STEP) as engine:
+            await engine.run(flow, 0)
+            with monkeypatch.context() as patched:
+                patched.setattr(Commits, "put", put)
+                await asyncio.gather(*(engine.run(flow, number) for number in range(count)))
+
+    flow = sequence(5)
+    asyncio.run(measured())
+    assert len(found) == 6
+    return found[3]
+
+
+def test_of_many_that_are_under_way_each_is_few_objects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few, many = (objects_of(n, tmp_path / f"{n}.db", monkeypatch) for n in (100, 300))
+    assert (many - few) / 200 <= MOST_OBJECTS_UNDER_WAY
 
 
 class Statements(list[str]):

@@ -47,9 +47,11 @@ class Contexts:
             )
             loop.call_soon_threadsafe(self._publish, event)
 
+        running.emitted = emitted = list[DomainEvent]()
+
         def emit(name: str, data: Any) -> None:
             value = codec.decode(codec.encode(data, what=f"event {name!r}"))
-            running.emitted.append(
+            emitted.append(
                 DomainEvent(
                     name=name,
                     data=value,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from wfe.authoring.workflows import Workflow
@@ -21,7 +22,7 @@ class Running:
     def __init__(self, call: Call) -> None:
         self.call = call
         #: What it has emitted so far.
-        self.emitted: list[DomainEvent] = []
+        self.emitted: Sequence[DomainEvent] = ()
         self.task: asyncio.Task[None] | None = None
         self.is_coroutine = True
         self.is_aborted = False
@@ -34,6 +35,8 @@ class Running:
         if self.task is not None and self.in_user_code and self.is_coroutine:
             self.task.cancel()
 
+
+_NO_SIGNALS: frozenset[int] = frozenset()
 
 #: An event, who waits for what becomes of it, and the number of the signal it came as.
 Posted = tuple[Event, "asyncio.Future[None] | None", "int | None"]
@@ -86,7 +89,7 @@ class Live:
         self.unsaved: Changes | None = None
         self.inbox: deque[Posted] = deque()
         #: Numbers of the signals that have been put into the inbox.
-        self.signals: frozenset[int] = frozenset()
+        self.signals = _NO_SIGNALS
         self.is_pumping = False
         #: Somebody will drain the inbox soon.
         self.is_pump_due = False

@@ -86,7 +86,7 @@ class Nested:
         if failure is not None:
             raise ChildFailed(failure, transaction_id)
         assert result.execution is not None
-        running.emitted.extend(emitted_by(result.execution))
+        running.emitted = emitted_by(result.execution)
         return StepResponse(result.result, compensate_with=transaction_id)
 
     async def cancel(self, live: Live, running: Running, node: Node) -> None:
