@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
+import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,10 +19,13 @@ from tests.store.support import fill, locked
 from wfe.errors import SkipExecutionError, StoreError, StoreUnusable
 from wfe.model import Execution, ExecutionKey, ExecutionState
 from wfe.store import heartbeat, owners, trouble
+from wfe.store.bell import Bell
 from wfe.store.contract import Query, Settled, Signal
 from wfe.store.sqlite import SQLiteStore
 
 KEY = ExecutionKey("order", "t1")
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="nobody tells who writes")
 
 
 @pytest.fixture
@@ -226,31 +230,64 @@ async def test_who_watches_is_told_of_a_write_of_another_process(store: SQLiteSt
     assert await told.get() is None
 
 
+class Resting(Bell):
+    """Says when it rests for so long, and that not until the end of time."""
+
+    def __init__(self, folder: Path, rest: float, is_quiet: asyncio.Event) -> None:
+        super().__init__(folder)
+        self.waits: list[float] = []
+        self._rest, self._is_quiet = rest, is_quiet
+        self._loop = asyncio.get_running_loop()
+
+    def wait(self, seconds: float, *, deaf: bool = False) -> bool:
+        self.waits.append(seconds)
+        if seconds == self._rest:
+            self._loop.call_soon_threadsafe(self._is_quiet.set)
+        return super().wait(seconds if seconds == heartbeat.REST else 0.0001, deaf=deaf)
+
+
+@pytest.mark.parametrize("is_told", [False, pytest.param(True, marks=on_linux)])
 @on_loop
 async def test_what_is_written_after_a_long_quiet_is_told_too(
-    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+    store: SQLiteStore, is_told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loop, is_quiet = asyncio.get_running_loop(), asyncio.Event()
-    waits: list[float] = []
+    """Where the system tells of it, however long a rest was to be; otherwise at the next look."""
+    is_quiet, bells = asyncio.Event(), list[Resting]()
+    monkeypatch.setattr(heartbeat, "REST", 3600.0)
+    rest = heartbeat.REST if is_told else heartbeat.LONG_INTERVAL
+    if not is_told:
+        monkeypatch.setattr("wfe.store.bell._watch", lambda _: None)
 
-    class Stopping(threading.Event):
-        def wait(self, timeout: float | None = None) -> bool:
-            waits.append(timeout or 0.0)
-            if timeout == heartbeat.LONG_INTERVAL:
-                loop.call_soon_threadsafe(is_quiet.set)
-            return super().wait(0.0001)
+    def made(folder: Path) -> Bell:
+        bells.append(Resting(folder, rest, is_quiet))
+        return bells[0]
 
-    monkeypatch.setattr("wfe.store.heartbeat.threading.Event", Stopping)
+    monkeypatch.setattr(heartbeat, "Bell", made)
     beat = heartbeat.Heartbeat(store.path, busy_timeout=1)
-    monkeypatch.undo()
     told: asyncio.Queue[StoreError | None] = asyncio.Queue()
     beat.watch(told.put_nowait)
     assert await told.get() is None
     await is_quiet.wait()
-    assert waits.index(heartbeat.LONG_INTERVAL) >= heartbeat.PATIENCE
+    patience = heartbeat.LINGERING if is_told else heartbeat.PATIENCE
+    assert bells[0].waits.index(rest) >= patience
     assert told.empty()
     await keep(store, new())
     assert await told.get() is None
+    beat.stop()
+
+
+@on_linux
+@on_loop
+async def test_who_begins_to_watch_while_it_rests_is_told_at_once(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heartbeat, "REST", 3600.0)
+    monkeypatch.setattr(heartbeat, "INTERVAL", 0.001)
+    beat = heartbeat.Heartbeat(store.path, busy_timeout=1)
+    for _ in range(3):
+        told: asyncio.Queue[StoreError | None] = asyncio.Queue()
+        beat.watch(told.put_nowait)
+        assert await told.get() is None
     beat.stop()
 
 

@@ -1,9 +1,11 @@
 """The heartbeat: one thread of an open store, which renews leases and notices what others write.
 
 It has a connection of its own, so that neither a step that blocks the event loop nor a long commit
-makes it miss a beat. It asks SQLite twenty times a second whether the file has changed, five times where
-nothing has happened for a while, and wakes the loop only where it has: waking up costs a thread about
-0.1 ms of its processor, whatever it is for. A process that needs neither has no such thread.
+makes it miss a beat. At each beat it asks SQLite whether the file has changed, and wakes the loop only
+where it has. Where the system tells that somebody writes (`bell`), it rests until then, and looks a few
+times, because a commit counts a little later than it is written; where it does not, it looks twenty times
+a second, ten times where nothing has happened for a while: waking up costs a thread about 0.1 ms of its
+processor, whatever it is for. A process that needs neither has no such thread.
 """
 
 from __future__ import annotations
@@ -18,15 +20,23 @@ from pathlib import Path
 from wfe.clock import monotonic
 from wfe.errors import StoreBusy, StoreError
 from wfe.store import signals, trouble
+from wfe.store.bell import Bell
 from wfe.store.connection import Connection
 from wfe.store.owners import RENEWAL
 
 logger = logging.getLogger("wfe")
 
-#: Seconds between two beats; between two where none of the last `PATIENCE` has found a change.
+#: Seconds between two beats; where nobody tells, between two of which none of the last `PATIENCE` has
+#: found a change.
 INTERVAL = 0.05
-LONG_INTERVAL = 0.2
+LONG_INTERVAL = 0.1  # no signal is to lie there for longer
 PATIENCE = 200
+
+#: Where somebody tells: seconds from that to the first beat, how many beats after the last change are an
+#: `INTERVAL` apart, and how long it rests otherwise, should nobody have told after all.
+PROMPTLY = 0.01
+LINGERING = 4
+REST = 1.0
 
 #: Called on the event loop: others may have written; or the database is out of reach for good.
 OnChange = Callable[[StoreError | None], None]
@@ -45,8 +55,8 @@ class Heartbeat:
         self._watcher: tuple[asyncio.AbstractEventLoop, OnChange] | None = None
         #: When the leases are to be renewed next.
         self._renew_at = 0.0
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._is_stopping = self._is_beating = False
+        self._working: tuple[threading.Thread, Bell] | None = None
 
     def hold(self, owner: str) -> None:
         """Renew this lease, which has just been taken out."""
@@ -68,41 +78,54 @@ class Heartbeat:
 
     def stop(self) -> None:
         """Returns when the thread has ended."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
+        if self._working is not None:
+            thread, bell = self._working
+            self._is_stopping = True
+            bell.ring()
+            thread.join()
+            bell.close()
+            self._working = None
 
     def _begin(self) -> None:
-        if self._thread is None:
-            self._stopping.clear()
-            self._thread = threading.Thread(target=self._run, name="wfe-store-beat", daemon=True)
-            self._thread.start()
+        if self._working is not None:
+            _, bell = self._working
+            if self._is_beating:
+                bell.ring()
+            return
+        self._is_stopping = self._is_beating = False
+        bell = Bell(self._path.parent)
+        thread = threading.Thread(
+            target=self._run, args=(bell,), name="wfe-store-beat", daemon=True
+        )
+        self._working = thread, bell
+        thread.start()
 
     # --- in the thread ---
 
-    def _run(self) -> None:
+    def _run(self, bell: Bell) -> None:
         self._renew_at = monotonic() + RENEWAL
-        while not self._stopping.wait(INTERVAL):
+        while True:
+            bell.wait(INTERVAL, deaf=True)
+            if self._is_stopping:
+                return
             try:
                 with trouble.translated(self._path):
                     self._check_place()
                     with closing(self._open()) as connection:
-                        self._beat(connection)
+                        self._beat(connection, bell)
             except StoreBusy:
                 continue  # at the next beat
             except StoreError as error:
                 self._tell(error)
-                break
+                return
 
-    def _beat(self, connection: Connection) -> None:
+    def _beat(self, connection: Connection, bell: Bell) -> None:
         """Until it is stopped."""
-        self._seen = (
-            -1
-        )  # each connection counts changes anew: what another one counted says nothing
+        self._seen = -1  # each connection counts anew: what another one counted says nothing
         ask = connection.raw.cursor().execute
+        self._is_beating = True
         unchanged = 0
-        while True:
+        while not self._is_stopping:
             self._check_place()
             if monotonic() >= self._renew_at:
                 self._renew(connection)
@@ -113,8 +136,13 @@ class Heartbeat:
                 self._seen = version
                 self._tell(None)
                 unchanged = 0
-            if self._stopping.wait(INTERVAL if unchanged < PATIENCE else LONG_INTERVAL):
-                return
+            if unchanged < LINGERING:
+                bell.wait(INTERVAL, deaf=True)
+            elif not bell.listens():
+                bell.wait(INTERVAL if unchanged < PATIENCE else LONG_INTERVAL)
+            elif bell.wait(REST):
+                bell.wait(PROMPTLY, deaf=True)
+                unchanged = 0
 
     def _check_place(self) -> None:
         if trouble.identity(self._path) != self._file:
