@@ -101,8 +101,7 @@ def done(
     running: bool,
 ) -> None:
     """`running`: an overtaken handler is still at work on it."""
-    options = draft.flow.steps[record.name].options
-    if not options.save_response:
+    if not draft.options(record).save_response:
         output = compensate_with = None
     if record.awaiting:
         draft.awaiting -= 1
@@ -122,7 +121,7 @@ def done(
     )
     draft.put(record)
     draft.tell(EVENT_STEP_SUCCESS, record, action=INVOKE, response=output)
-    settle(draft, options)
+    settle(draft, record)
 
 
 def waiting_again(record: StepRecord) -> StepRecord:
@@ -137,7 +136,7 @@ def waiting_again(record: StepRecord) -> StepRecord:
 def skipped(draft: Draft, record: StepRecord, reason: str | None) -> None:
     record = _ended(draft, replace(record, reason=reason), STEP_SKIPPED, STATUS_OK)
     draft.tell(EVENT_STEP_SKIPPED, record, action=INVOKE, detail=reason)
-    settle(draft, draft.options(record))
+    settle(draft, record)
 
 
 def undone(draft: Draft, record: StepRecord, output: Json | None) -> None:
@@ -212,7 +211,7 @@ def given_up(draft: Draft, record: StepRecord) -> None:
     record = replace(record, failures=record.failures + 1, error=error, held=False)
     record = _ended(draft, record, STEP_FAILED, STATUS_PERMANENT_FAILURE)
     draft.tell(EVENT_STEP_FAILURE, record, action=INVOKE, error=error)
-    settle(draft, draft.options(record))
+    settle(draft, record)
 
 
 def _pass_over_or_turn(draft: Draft, record: StepRecord) -> None:
@@ -223,7 +222,7 @@ def _pass_over_or_turn(draft: Draft, record: StepRecord) -> None:
         _skip_later(draft, record, None if skip is True else skip)
     elif not options.continue_on_permanent_failure:
         _turn(draft)
-    settle(draft, options)
+    settle(draft, record)
 
 
 def _skip_later(draft: Draft, record: StepRecord, until: str | None) -> None:
@@ -270,7 +269,7 @@ def timed_out(draft: Draft, record: StepRecord, late: ErrorRecord | None = None)
     late to count, is told beside."""
     if draft.get("timed_out"):
         workflow_timed_out(draft, record, late)
-        settle(draft, draft.options(record))
+        settle(draft, record)
         return
     limit = draft.options(record).timeout
     error = ErrorRecord(

@@ -149,7 +149,7 @@ def _release(draft: Draft, record: StepRecord) -> None:
     if record.action is COMPENSATE or not draft.is_given_up:
         start(draft, record, record.action)
     elif record.invoke is STEP_NOT_STARTED:
-        settle(draft, draft.options(record))
+        settle(draft, record)
     else:
         failed_for_good(draft, record)
 
@@ -262,7 +262,7 @@ def _workflow_is_due(draft: Draft) -> None:
         if record.invoke is STEP_INVOKING and (draft.options(record).async_ or not record.running)
     ]
     for record in over:
-        settle(draft, draft.options(record))
+        settle(draft, record)
     compensate_if_quiet(draft)
 
 

@@ -37,7 +37,7 @@ from wfe.engine.names import (
     STEP_SKIPPED_FAILURE,
     STEP_TIMEOUT,
 )
-from wfe.model import Action, ExecutionState, StepOptions, StepRecord, StepState
+from wfe.model import Action, ExecutionState, StepRecord, StepState
 
 #: Invoke states after which a step may have had an effect, and is undone.
 _UNDOABLE = frozenset({STEP_DONE, STEP_FAILED, STEP_TIMEOUT})
@@ -93,7 +93,7 @@ def start(draft: Draft, record: StepRecord, action: Action) -> None:
     draft.put(record)
     draft.running += 1
     draft.tell(EVENT_STEP_BEGIN, record, action=action)
-    options = draft.flow.steps[record.name].options
+    options = draft.options(record)
     answers_later = options.async_ if action is INVOKE else options.compensate_async
     draft.effect(Call(record.name, action, record.attempts, holds_caller=not answers_later))
 
@@ -103,7 +103,7 @@ def start(draft: Draft, record: StepRecord, action: Action) -> None:
 
 def advance(draft: Draft) -> None:
     """Open stages until one has a member to wait for; finish behind the last."""
-    stages, steps = draft.flow.stages, draft.flow.steps
+    stages = draft.flow.stages
     while draft.open == 0:
         if draft.stage + 1 == len(stages):
             if draft.loose == 0:
@@ -114,17 +114,16 @@ def advance(draft: Draft) -> None:
             record = draft.step(name)
             if record.invoke is STEP_SKIPPED_FAILURE:
                 continue
-            if steps[name].options.no_wait:
+            if draft.options(record).no_wait:
                 draft.loose += 1
             else:
                 draft.open += 1
             start(draft, record, INVOKE)
 
 
-def settle(draft: Draft, options: StepOptions) -> None:
-    """A member of an opened stage, with these options, has come to its end: go on, or turn once
-    nothing is in flight."""
-    if options.no_wait:
+def settle(draft: Draft, record: StepRecord) -> None:
+    """A member of an opened stage has come to its end: go on, or turn once nothing is in flight."""
+    if draft.options(record).no_wait:
         draft.loose -= 1
     else:
         draft.open -= 1

@@ -170,9 +170,8 @@ class Audiences:
         """Another process has driven this execution: tell what was missed, let go whose moment has
         come. `entries` is its whole timeline, where something was missed."""
         audience = self.of(execution.head.key)
-        if (
-            audience.told is not None
-        ):  # it may have left, and come again, while the entries were read
+        # It may have left, and come again, while the entries were read.
+        if audience.told is not None:
             # Nobody counts notices, and nobody is told of them: they come when it is all over.
             told = [entry for entry in entries if entry.kind is not EventKind.NOTICE]
             for entry in told[audience.told :]:
