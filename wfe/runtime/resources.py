@@ -1,7 +1,8 @@
 """Resources: what steps ask for by name, opened when it is first asked for, closed at shutdown.
 
 A step asks without awaiting, so what is opened by awaiting is opened before the first step that could
-ask runs; a factory that fails then fails the steps that ask for its resource, and no others.
+ask runs; a factory that fails then fails the steps that ask for its resource, and no others. Once one
+has asked, it is tried again before the next step.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class Resources:
             if opened is None:
                 opened = self._opened[name] = _open(self._registry.resource(name))
         if opened.error is not None:
+            self._looked_at.discard(name)
             raise opened.error
         return opened.value
 
