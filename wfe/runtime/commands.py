@@ -151,7 +151,7 @@ class Commands:
         state = str(live.execution.head.state)
         entry = TimelineEvent(kind=EventKind.FINISH, time=self._clock.now(), detail=state)
         if handler is not None:
-            live.audience.handlers.append(handler)
+            self._audiences.of(live.key).handlers.append(handler)
         self._audiences.tell(live.execution, entry)
         self._audiences.leave(live.key)
 

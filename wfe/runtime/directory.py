@@ -23,7 +23,7 @@ from wfe.engine.redefinition import carried_over
 from wfe.errors import NotFound, Refused
 from wfe.model import Execution, ExecutionKey, Head, Json, Recording, StepKey
 from wfe.runtime import recording as policy
-from wfe.runtime.audiences import Audiences
+from wfe.runtime.audiences import Audience, Audiences
 from wfe.runtime.driver import Driver
 from wfe.runtime.ids import fresh_id
 from wfe.runtime.live import Live
@@ -129,11 +129,12 @@ class Directory:
             if self._store.peers is not None:
                 await self._watch.catch_up(execution)
             try:
-                live = self._live(execution)
+                if execution.head.is_final and not to_take_back:
+                    return self._live(execution, Audience())  # nobody will wait for it any more
+                live = self._live(execution, self._audiences.of(key))
                 if live.is_foreign:
                     return live
-                if to_take_back or not execution.head.is_final:
-                    live = await self._by_definition(live, on_change)
+                live = await self._by_definition(live, on_change)
             except (NotFound, Refused):
                 self._driver.remind(key, None)  # nobody is to be woken for what cannot go on
                 raise
@@ -201,18 +202,16 @@ class Directory:
         if not before.is_final:
             await self._store.commit(carried.execution, carried.changes)
         carried.execution.take(carried.changes)
-        by_now = self._live(carried.execution)
+        by_now = self._live(carried.execution, live.audience)
         if before.is_final:
             # A final row is rewritten only by what takes it back: that commit keeps both.
             by_now.saved, by_now.unsaved = before, carried.changes
         return by_now
 
-    def _live(self, execution: Execution) -> Live:
+    def _live(self, execution: Execution, audience: Audience) -> Live:
         head = execution.head
-        workflow = self.workflow(head.workflow_id)
-        audience = self._audiences.of(head.key)
         return Live(
-            workflow,
+            self.workflow(head.workflow_id),
             execution,
             audience,
             owner=self._driver.owner,

@@ -1,7 +1,8 @@
 """Timers: one heap for all executions of an engine, one task that sleeps until the earliest.
 
 An execution costs an entry, not a task. An entry is only a reminder: whoever is woken looks at the
-execution itself, so a reminder that came too early, twice or for nothing does no harm.
+execution itself, so a reminder that came too early, twice or for nothing does no harm. What is not
+wanted any more stays in the heap until it is the most of it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from itertools import count
 
 from wfe.clock import Clock
 from wfe.model import ExecutionKey
+
+#: So many entries that are not wanted any more never matter.
+_FEW = 100
 
 
 class Timers:
@@ -36,6 +40,7 @@ class Timers:
         """Remind of `key` at `moment`, and at no other; None: not at all."""
         if moment == self._moments.get(key):
             return
+        self._tidy_up()
         if moment is None:
             self._moments.pop(key, None)
             return
@@ -67,9 +72,17 @@ class Timers:
                 await self._sleep_until(moment)
                 continue
             _, _, key = heapq.heappop(self._heap)
-            if self._moments.get(key) == moment:
+            if self._is_wanted(key, moment):
                 del self._moments[key]
                 self._wake(key)
+
+    def _tidy_up(self) -> None:
+        if len(self._heap) > 2 * len(self._moments) + _FEW:
+            self._heap = [entry for entry in self._heap if self._is_wanted(entry[2], entry[0])]
+            heapq.heapify(self._heap)
+
+    def _is_wanted(self, key: ExecutionKey, moment: datetime) -> bool:
+        return self._moments.get(key) == moment
 
     async def _sleep_until(self, moment: datetime) -> None:
         """Until that moment, or until an earlier one was set."""
