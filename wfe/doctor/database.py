@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from wfe.errors import SchemaTooOld, StoreError
-from wfe.store import owners, private, standing, trouble
+from wfe.store import owners, private, signals, standing, trouble
 from wfe.store.checkup import Result
 from wfe.store.connection import Connection
 from wfe.store.facts import NEWEST
@@ -99,7 +99,7 @@ def contents(
         "every lease belongs to a process that lives",
         [
             Finding(f"{process} is gone, and its lease is left.", mend="wfe gc -y")
-            for process in dict.fromkeys(map(owners.described, standing.lost_leases(connection)))
+            for process in dict.fromkeys(map(owners.described, signals.gone(connection)))
         ],
     )
     yield result(

@@ -43,9 +43,8 @@ def compact(path: Path, *, busy_timeout: float = BUSY_TIMEOUT) -> Compacted:
     ):
         connection.pragma("wal_checkpoint(TRUNCATE)")
         before = path.stat().st_size
-        connection.raw.execute(
-            "PRAGMA temp_store = FILE"
-        )  # a whole database might be too much for the memory
+        # A whole database might be too much for the memory.
+        connection.raw.execute("PRAGMA temp_store = FILE")
         connection.raw.execute("VACUUM")
         connection.pragma("wal_checkpoint(TRUNCATE)")
         return Compacted(before, path.stat().st_size)

@@ -157,10 +157,11 @@ def clear_away(connection: Connection) -> int:
 
 
 def gone(connection: Connection) -> list[str]:
-    """Owners that are gone without having given up their leases."""
+    """Owners that are gone without having given up their leases, the oldest first."""
     return [owner for owner, lease in _leases(connection) if not owners.holds(owner, lease)]
 
 
 def _leases(connection: Connection) -> list[tuple[str, Lease]]:
-    known = connection.run(Owner.select(Owner.id, Owner.expires_at, Owner.beats_until))
+    columns = Owner.id, Owner.expires_at, Owner.beats_until
+    known = connection.run(Owner.select(*columns).order_by(Owner.since))
     return [(owner, Lease(*lease)) for owner, *lease in known.fetchall()]

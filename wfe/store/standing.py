@@ -1,5 +1,5 @@
-"""What stands in a database that somebody may have to look after: leases of processes that are gone,
-commands that nobody took, unfinished executions by the definition that they go by.
+"""What stands in a database that somebody may have to look after: commands that nobody took, unfinished
+executions by the definition that they go by, schedules that nobody serves.
 
 Questions of a connection that reads; none of them takes longer for what is finished, but for `faults`
 and `newest`, which look at everything once.
@@ -17,7 +17,7 @@ from wfe.model import ExecutionKey
 from wfe.store import signals
 from wfe.store.connection import Connection
 from wfe.store.moments import from_micros, from_micros_or_none, to_micros
-from wfe.store.tables import UNFINISHED, Owner
+from wfe.store.tables import UNFINISHED
 
 _PENDING = """
 SELECT s.kind, s.step, s.sender, s.sent_at, e.workflow_id, e.transaction_id, e.owner
@@ -73,13 +73,6 @@ def has_fts5() -> bool:
     with closing(sqlite3.connect(":memory:")) as connection:
         options = connection.execute("PRAGMA compile_options").fetchall()
     return ("ENABLE_FTS5",) in options
-
-
-def lost_leases(connection: Connection) -> Sequence[str]:
-    """Owners that are gone without having given up their lease."""
-    holding = set(signals.holding(connection))
-    known = connection.run(Owner.select(Owner.id).order_by(Owner.since)).fetchall()
-    return [owner for (owner,) in known if owner not in holding]
 
 
 def pending(connection: Connection, before: datetime) -> Sequence[Pending]:

@@ -237,9 +237,8 @@ def last_sweep(connection: Connection) -> datetime | None:
 def is_due(connection: Connection, now: datetime) -> bool:
     """Has a day passed since the last sweep?"""
     last = last_sweep(connection)
-    return (
-        last is None or abs(now - last) >= _EVERY
-    )  # a clock that was set back is no reason to wait
+    # A clock that was set back is no reason to wait.
+    return last is None or abs(now - last) >= _EVERY
 
 
 def _note(connection: Connection, now: datetime | None) -> None:
