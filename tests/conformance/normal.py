@@ -20,6 +20,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from .matchers import ANY, Entry, Open
 from .shape import Shape, shapes_of
 
@@ -47,14 +49,16 @@ _REFUSALS = (
 ALWAYS_THROWN = frozenset({"WorkflowNotFound", "MalformedKey"})
 
 
-_IDS = re.compile(r"\bULID\d+\b")
+#: It begins with plain text, and so is searched for several times faster than with the boundary first.
+_IDS = re.compile(r"ULID(?<=\bULID)\d+\b")
 #: The execution of a tick is named by the tick; there, it gets a generated id like any other.
-_TICKS = re.compile(r"\bsched-[^\"]*-\d{8}T\d{6}\.\d{3}Z")
+_TICKS = re.compile(r"sched-(?<=\bsched-)[^\"]*-\d{8}T\d{6}\.\d{3}Z")
 
 
 def without_ids(value: Any) -> Any:
     """A copy without what differs from run to run: every generated id reads `ULID`."""
-    return json.loads(_TICKS.sub("auto-ULID", _IDS.sub("ULID", json.dumps(value))))
+    text = msgspec.json.encode(value).decode()
+    return msgspec.json.decode(_TICKS.sub("auto-ULID", _IDS.sub("ULID", text)))
 
 
 def event_name(name: str) -> str:
