@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,23 @@ from tests.forking import UNTIL_THE_END
 settings.register_profile("ci", max_examples=60, deadline=None, derandomize=True)
 settings.register_profile("nightly", max_examples=10_000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+#: Linux has a file system in memory here.
+MEMORY = Path("/dev/shm")
+#: What pytest reads where the folders of its fixtures are to be.
+TEMPORARY = "PYTEST_DEBUG_TEMPROOT"
+#: Bytes that have to be free there. A run needs a few megabytes at a time, as the folder of a test that
+#: has passed is removed.
+ROOM = 500_000_000
+
+
+def pytest_configure() -> None:
+    """Tests make thousands of databases, and most of the time a commit takes is waiting for the disk. So
+    `tmp_path` is in memory, where there is such a place and nobody has named another one; `tests/store`
+    stays on a disk."""
+    if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
+        os.environ.setdefault(TEMPORARY, str(MEMORY))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -340,13 +340,17 @@ async def _play(scenario: Mapping[str, Any], store: CheckpointStore) -> Raw:
     return await Player(scenario, store).play()
 
 
-def play(scenario: Mapping[str, Any], store: StoreKind = "memory") -> Raw:
-    """Our record of a scenario, on a store of its own."""
+def play(
+    scenario: Mapping[str, Any], store: StoreKind = "memory", within: Path | None = None
+) -> Raw:
+    """Our record of a scenario, on a store of its own; its database is made `within` a folder."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        # The runner's own `run` sees to Ctrl-C, and in doing so has the whole scenario put into words.
+        run = runner.get_loop().run_until_complete
         if store == "memory":
-            return runner.run(_play(scenario, MemoryStore()))
+            return run(_play(scenario, MemoryStore()))
         from wfe.store.sqlite import SQLiteStore
 
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(dir=within) as folder:
             path = Path(folder) / "wfe.db"
-            return runner.run(_play(scenario, SQLiteStore(path, synchronous="normal")))
+            return run(_play(scenario, SQLiteStore(path, synchronous="normal")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -27,8 +28,9 @@ def test_does_as_recorded_in_memory(scenario: Scenario) -> None:
 
 
 @pytest.mark.parametrize("scenario", SAMPLE, ids=name)
-def test_does_as_recorded_on_sqlite(scenario: Scenario) -> None:
-    assert [str(each) for each in judge(scenario, play(scenario, "sqlite")).mismatches] == []
+def test_does_as_recorded_on_sqlite(scenario: Scenario, tmp_path: Path) -> None:
+    played = play(scenario, "sqlite", tmp_path)
+    assert [str(each) for each in judge(scenario, played).mismatches] == []
 
 
 def test_every_rule_is_needed() -> None:

@@ -7,7 +7,6 @@ import itertools
 import os
 import random
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -99,18 +98,6 @@ def servers() -> Iterator[Servers]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """In memory, where there is such a place: what a process that is killed has written is in the
-    page cache, whatever is behind that."""
-    memory = Path("/dev/shm")
-    if not os.access(memory, os.W_OK):
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir=memory) as name:
-        yield Path(name)
-
-
-@pytest.fixture
-def room(servers: Servers, folder: Path, request: pytest.FixtureRequest) -> Room:
+def room(servers: Servers, tmp_path: Path, request: pytest.FixtureRequest) -> Room:
     print(f"CRASH_SEED={SEED}")  # shown where the test fails
-    return Room(servers, folder, request.node)
+    return Room(servers, tmp_path, request.node)

@@ -114,8 +114,8 @@ def trials(room: Room, count: int) -> Iterator[Trial]:
 
 
 @pytest.fixture
-def project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
-    with project_in(folder, monkeypatch) as made:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    with project_in(tmp_path, monkeypatch) as made:
         made.write("workflows/both.py", WORKFLOWS)
         yield made
 
