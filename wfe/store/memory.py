@@ -204,9 +204,9 @@ class MemoryStore:
     def _has_ended_child(self, run: _Run) -> bool:
         """Does a step of it wait for its child, which has ended?"""
         head = run.head
-        children = (
-            self._children.get(head.root or str(head.key), {}).values() if head.awaiting else ()
-        )
+        children = self._children.get(head.root or str(head.key)) if head.awaiting else None
+        if not children:
+            return False
         awaited = {
             str(StepKey(head.workflow_id, head.transaction_id, step.name))
             for step in run.execution.steps.values()
@@ -216,7 +216,7 @@ class MemoryStore:
             child.head.is_final
             and child.head.parent_run_id == head.run_id
             and child.head.parent_step_idempotency_key in awaited
-            for child in children
+            for child in children.values()
         )
 
     async def delete(
