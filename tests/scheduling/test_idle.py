@@ -13,7 +13,7 @@ from wfe.scheduling.upkeep import Upkeep
 from wfe.store.memory import MemoryStore
 from wfe.testing import VirtualLoop
 
-SCHEDULES, EXECUTIONS = (1_000, 10_000) if IS_FULL else (200, 2_000)
+SCHEDULES, EXECUTIONS = (1_000, 10_000) if IS_FULL else (200, 500)
 
 #: How long it is watched.
 MINUTES = 3
