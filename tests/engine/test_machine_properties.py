@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import timedelta
 from typing import Any
 
@@ -29,13 +30,16 @@ def flows(draw: st.DrawFn) -> Flow:
     for number, stage in enumerate(stages):
         later = [name for names in stages[number + 1 :] for name in names]
         for name in stage:
-            options[name] = draw(step_options(later))
+            options[name] = draw(step_options(*sorted(later)))
     without_undo = draw(st.sets(st.sampled_from(names))) if names else set()
     timeout = draw(st.sampled_from([None, None, 7.0]))
     return flow(*stages, options=options, without_undo=without_undo, timeout=timeout)
 
 
-def step_options(later: list[str]) -> st.SearchStrategy[dict[str, Any]]:
+@functools.cache
+def step_options(*later: str) -> st.SearchStrategy[dict[str, Any]]:
+    """Made once for the same later steps: a strategy is examined before its first draw, which takes
+    longer than the draw."""
     some = st.fixed_dictionaries(
         {},
         optional={

@@ -97,7 +97,7 @@ def _flow(draw: st.DrawFn, before: Flow, stages: list[list[str]], renames: dict[
         for name in stage:
             spec = before.steps.get(former.get(name, name))
             if spec is None or draw(st.integers(0, 3)) == 0:
-                options[name] = draw(step_options(later))
+                options[name] = draw(step_options(*sorted(later)))
                 undoes = draw(st.booleans())
             else:
                 options[name], undoes = asdict(spec.options), spec.has_compensation
