@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests import databases
 from tests.forking import UNTIL_THE_END
 
 settings.register_profile("ci", max_examples=60, deadline=None, derandomize=True)
@@ -40,6 +41,12 @@ def pytest_configure() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _what_runs_until_the_end() -> Iterator[None]:
     with UNTIL_THE_END:
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _databases() -> Iterator[None]:
+    with databases.are_copied():
         yield
 
 

@@ -6,6 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from tests import databases
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _databases() -> Iterator[None]:
+    """Made, as those of users are; those of other tests are copied."""
+    with databases.are_made():
+        yield
+
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
