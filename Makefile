@@ -31,7 +31,7 @@ lint: setup
 type: setup
 	$(BIN)/mypy
 
-# In as many processes as there are processors; the hash seed is theirs in common, because the names of
+# In one process more than there are processors; the hash seed is theirs in common, because the names of
 # some tests show a set.
 test: setup
 	PYTHONHASHSEED=0 $(BIN)/pytest --numprocesses=auto
