@@ -17,6 +17,8 @@ import pytest
 
 from tests.project import WFE, Ended, Project, project_in, until
 from tests.store.support import kept
+from wfe.store.connection import Connection
+from wfe.store.database import open_for_writing
 
 FLOWS = """
 import pathlib
@@ -149,7 +151,7 @@ READING: Sequence[tuple[str, ...]] = (
 
 def test_a_lock_of_two_seconds_is_waited_for_by_every_command(stored: Project) -> None:
     with locked(stored) as other:
-        running = [stored.fork(*words) for words in (*WRITING, *READING)]
+        running = [stored.start(*words) for words in (*WRITING, *READING)]
         time.sleep(2)  # the length of the lock is what this is about
         other.execute("ROLLBACK")
         ended = [end(each) for each in running]
@@ -432,6 +434,23 @@ def test_what_is_no_usable_database_is_one_sentence_and_left_as_it_is(
     ended = stored.execute("executions", "list")
     assert ended.code == 1
     assert_one_sentence(ended)
+
+
+def test_a_database_that_another_process_is_making_is_not_another_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = Connection.pragma
+
+    def pragma(connection: Connection, name: str) -> object:
+        """Just after the first look at a file that is empty, the other process has made it."""
+        found = looked(connection, name)
+        monkeypatch.setattr(Connection, "pragma", looked)
+        open_for_writing(tmp_path / "wfe.db").close()
+        return found
+
+    monkeypatch.setattr(Connection, "pragma", pragma)
+    open_for_writing(tmp_path / "wfe.db").close()
+    assert kept(tmp_path / "wfe.db") == []
 
 
 def test_what_was_locked_full_or_broken_for_a_while_is_all_there_afterwards(

@@ -291,15 +291,21 @@ def schema_version(connection: Connection) -> int:
     Raises:
         StoreUnusable: it holds tables that are not ours.
     """
-    if connection.pragma("application_id") == APPLICATION_ID:
-        # As text: every command asks, and most of the time would go into making it of the model.
-        return int(connection.raw.execute(_NEWEST).fetchone()[0] or 0)
-    if connection.raw.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        raise StoreUnusable(
-            f"{connection.path} is the database of another program.",
-            hint="Nothing was changed; name another file with --db PATH.",
-        )
-    return 0
+    if not _is_ours(connection):
+        if connection.raw.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+            return 0
+        # Another process may have made it ours between these two looks.
+        if not _is_ours(connection):
+            raise StoreUnusable(
+                f"{connection.path} is the database of another program.",
+                hint="Nothing was changed; name another file with --db PATH.",
+            )
+    # As text: every command asks, and most of the time would go into making it of the model.
+    return int(connection.raw.execute(_NEWEST).fetchone()[0] or 0)
+
+
+def _is_ours(connection: Connection) -> bool:
+    return bool(connection.pragma("application_id") == APPLICATION_ID)
 
 
 def check_not_newer(version: int, path: Path, migrations: Sequence[Migration] = MIGRATIONS) -> None:
