@@ -1,19 +1,25 @@
 """`wfe` for tests that run many commands: one process has imported all of it, and forks for each.
 
-A command finds what the installed one would find: its words, environment, folder, streams, and the
-signals that reach it. Left out is what comes before it begins, nine tenths of what a short command costs:
-the start of Python, and importing wfe. So it proves nothing about that, nor about a terminal that is in
-control of it: such tests take the installed command.
+A command finds what the installed one would find: its words, environment, folder, streams, the terminal
+that is in control of it, and the signals that reach it. Left out is what comes before it begins, nine
+tenths of what a short command costs: the start of Python, and importing wfe. So it proves nothing about
+that: such tests take the installed command.
 
+    Forked(["run", "order"], cwd=folder, stdout=subprocess.PIPE)
     subprocess.run(["bash", "-c", "wfe --help"], env={**os.environ, "PATH": forking().path})
+
+In a shell a stand-in hands on the signals that it gets, so that what is killed or stopped there is the
+stand-in: then the command ends, or goes on. `Forked` is the process of the command itself.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import functools
 import gc
+import inspect
 import io
 import os
 import pkgutil
@@ -23,6 +29,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 import traceback
@@ -61,7 +68,7 @@ except OSError:
     installed()  # one of them is closed
 handed = array.array("i", [*streams, os.open(".", os.O_RDONLY)])
 ignored = [n for n in {signals!r} if _signal.getsignal(n) == _signal.SIG_IGN]
-words = [",".join(map(str, ignored)), str(len(sys.argv) - 1), *sys.argv[1:]]
+words = ["", ",".join(map(str, ignored)), str(len(sys.argv) - 1), *sys.argv[1:]]
 words += [f"{{name}}={{value}}" for name, value in os.environ.items()]
 message = os.fsencode("\\0".join(words))
 server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
@@ -73,6 +80,7 @@ for number in {signals!r}:
     if number not in ignored:
         _signal.signal(number, lambda number, _: server.send(bytes([number])))
 server.sendall(message)
+server.recv(4)  # which process it is
 ended = server.recv(2)
 if len(ended) < 2:
     sys.exit("the process that forks is gone")
@@ -85,13 +93,21 @@ os._exit(number)
 """
 
 
+def starting(environment: Mapping[str, str]) -> dict[str, str]:
+    """What of it is read while a command starts."""
+    return {k: v for k, v in environment.items() if k.startswith(STARTING)}
+
+
 class Forking:
     """The process that forks, and a folder with its `wfe`, until the block ends."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         """`folder` is empty, and its name is short enough for a socket. The commands will have this
         environment, or one that differs in nothing that Python reads at its start."""
-        address = str(folder / "socket")
+        #: Where it is asked.
+        self.address = address = str(folder / "socket")
+        #: What the commands find in their environment while they start.
+        self.starting = starting(environment)
         stand_in = folder / "bin" / "wfe"
         stand_in.parent.mkdir()
         stand_in.write_text(
@@ -99,7 +115,7 @@ class Forking:
                 python=sys.executable,
                 installed=str(BIN / "wfe"),
                 prefixes=STARTING,
-                starting={k: v for k, v in environment.items() if k.startswith(STARTING)},
+                starting=self.starting,
                 signals=tuple(map(int, SIGNALS)),
                 address=address,
             )
@@ -141,6 +157,70 @@ def forking(**environ: str) -> Forking:
     return UNTIL_THE_END.enter_context(Forking(Path(folder), {**_ENVIRONMENT, **environ}))
 
 
+_GIVEN = inspect.signature(vars(subprocess.Popen)["_execute_child"])
+
+
+class Forked(subprocess.Popen[Any]):
+    """A command as a process like any other, which can be killed and stopped, too."""
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        *,
+        by: Forking | None = None,
+        is_on_terminal: bool = False,
+        **how: Any,
+    ) -> None:
+        """`how` is what `Popen` takes. All streams of one that is on a terminal are that terminal, which
+        nobody else has, and which will be in control of it."""
+        self._by = by or forking()
+        self._is_on_terminal = is_on_terminal
+        self._words = arguments
+        super().__init__(["wfe", *arguments], **how)
+
+    def _execute_child(self, *given: Any) -> None:
+        """In place of what starts a program."""
+        names = _GIVEN.bind(self, *given).arguments
+        pipes = [names[name] for name in ("p2cread", "p2cwrite", "c2pread", "c2pwrite")]
+        pipes += [names[name] for name in ("errread", "errwrite")]
+        ends = enumerate((pipes[0], pipes[3], pipes[5]))
+        environment = os.environ if names["env"] is None else names["env"]
+        assert starting(environment) == self._by.starting, "this takes the installed command"
+        words = ["terminal" if self._is_on_terminal else "", ""]
+        words += [str(len(self._words)), *self._words]
+        words += [f"{name}={value}" for name, value in environment.items()]
+        message = os.fsencode("\0".join(words))
+        folder = os.open(names["cwd"] or ".", os.O_RDONLY)
+        handed = [*(number if end == -1 else end for number, end in ends), folder]
+        self._server = socket.socket(socket.AF_UNIX)
+        try:
+            self._server.connect(self._by.address)
+            socket.send_fds(self._server, [len(message).to_bytes(4, "big")], handed)
+            self._server.sendall(message)
+            self.pid = int.from_bytes(self._server.recv(4), "big")
+            self._child_created = True
+        finally:
+            os.close(folder)
+            closing: Any = self
+            closing._close_pipe_fds(*pipes)
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.wait(0)
+        return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            self._server.settimeout(timeout)
+            try:
+                kind, number = self._server.recv(2)
+            except (TimeoutError, BlockingIOError):
+                raise subprocess.TimeoutExpired(self.args, timeout or 0) from None
+            self.returncode = -number if kind else number
+            self._server.close()
+        return self.returncode
+
+
 class Request:
     """What a stand-in asks for."""
 
@@ -154,7 +234,8 @@ class Request:
                 raise EOFError
             portions.append(portion)
             left -= len(portion)
-        ignored, count, *words = os.fsdecode(b"".join(portions)).split("\0")
+        terminal, ignored, count, *words = os.fsdecode(b"".join(portions)).split("\0")
+        self.is_on_terminal = bool(terminal)
         self.ignored = [int(number) for number in ignored.split(",") if number]
         self.arguments = words[: int(count)]
         self.environment = dict(word.split("=", 1) for word in words[int(count) :])
@@ -202,6 +283,8 @@ class Server:
             live(request)
         for number in request.handed:
             os.close(number)
+        with contextlib.suppress(OSError):
+            connection.send(pid.to_bytes(4, "big"))
         self._children[pid] = connection
         self._asked.register(connection, selectors.EVENT_READ, self._hear)
 
@@ -247,7 +330,11 @@ def live(request: Request) -> None:
     """Be the command that was asked for, from its beginning to its end."""
     code = 1
     try:
-        os.setpgid(0, 0)
+        if request.is_on_terminal:
+            os.setsid()
+            fcntl.ioctl(request.handed[0], termios.TIOCSCTTY, 0)
+        else:
+            os.setpgid(0, 0)
         for ignored in request.ignored:
             signal.signal(ignored, signal.SIG_IGN)
         *streams, folder = request.handed

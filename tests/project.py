@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import pytest
 import typer.main
 
-from tests.forking import forking
+from tests.forking import Forked, forking
 from wfe.cli import completion, main
 
 #: The installed command.
@@ -76,44 +76,40 @@ class Project:
 
     def execute(self, *arguments: str, **environ: str) -> Ended:
         """Run a command in a process of its own, its output in pipes."""
-        asked = {name: value for name, value in environ.items() if name == completion.VARIABLE}
-        return self._ended(forking(**asked).wfe, arguments, environ)
+        return _ended(self._forked(arguments, environ))
 
     def installed(self, *arguments: str, **environ: str) -> Ended:
         """Run the installed command, its output in pipes."""
-        return self._ended(WFE, arguments, environ)
-
-    def _ended(self, wfe: str, arguments: Sequence[str], environ: Mapping[str, str]) -> Ended:
-        ended = subprocess.run(
-            [wfe, *arguments],
-            cwd=self.root,
-            env={**os.environ, **environ},
-            capture_output=True,
-            check=False,
-            timeout=30,
-        )
-        return Ended(ended.returncode, ended.stdout.decode(), ended.stderr.decode())
+        return _ended(subprocess.Popen([WFE, *arguments], **self._how(environ)))
 
     def start(self, *arguments: str, **environ: str) -> subprocess.Popen[str]:
+        """Start a command, its output in pipes."""
+        return self._forked(arguments, environ, text=True)
+
+    def start_installed(self, *arguments: str, **environ: str) -> subprocess.Popen[str]:
         """Start the installed command, its output in pipes."""
-        return self._started(WFE, arguments, environ)
+        return subprocess.Popen([WFE, *arguments], **self._how(environ), text=True)
 
-    def fork(self, *arguments: str, **environ: str) -> subprocess.Popen[str]:
-        """Start a command that nobody will kill or stop, its output in pipes."""
-        return self._started(forking().wfe, arguments, environ)
+    def _forked(
+        self, arguments: Sequence[str], environ: Mapping[str, str], *, text: bool = False
+    ) -> subprocess.Popen[Any]:
+        asked = {name: value for name, value in environ.items() if name == completion.VARIABLE}
+        return Forked(arguments, by=forking(**asked), **self._how(environ), text=text)
 
-    def _started(
-        self, wfe: str, arguments: Sequence[str], environ: Mapping[str, str]
-    ) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [wfe, *arguments],
-            cwd=self.root,
-            env={**os.environ, **environ},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def _how(self, environ: Mapping[str, str]) -> dict[str, Any]:
+        return {
+            "cwd": self.root,
+            "env": {**os.environ, **environ},
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+        }
+
+
+def _ended(running: subprocess.Popen[bytes]) -> Ended:
+    with running:
+        out, err = running.communicate(timeout=30)
+    return Ended(running.returncode, out.decode(), err.decode())
 
 
 def until(found: Callable[[], object], seconds: float = 30) -> None:

@@ -62,8 +62,7 @@ def start(slow: Project) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     started: list[subprocess.Popen[str]] = []
 
     def run(*arguments: str) -> subprocess.Popen[str]:
-        is_followed = arguments[0] == "run"  # and may be killed
-        started.append((slow.start if is_followed else slow.fork)(*arguments))
+        started.append(slow.start(*arguments))
         return started[-1]
 
     yield run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sqlite3
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -88,7 +89,7 @@ def _rows(db: Path) -> list[tuple[object, ...]]:
 def test_case_p3_eight_processes_write_at_once_and_signals_end_what_they_should(
     holding: Project,
 ) -> None:
-    writing = [holding.fork("run", "other", "--tx", f"w{number}") for number in range(8)]
+    writing = [holding.start("run", "other", "--tx", f"w{number}") for number in range(8)]
     for process in writing:
         out, err = process.communicate(timeout=60)
         assert (process.returncode, out) == (0, '"quick"\n'), err
@@ -98,15 +99,13 @@ def test_case_p3_eight_processes_write_at_once_and_signals_end_what_they_should(
     third = holding.start("run", "holding", "--tx", "terminated")
     until(lambda: len(begun(holding)) == 3)
     second.send_signal(signal.SIGINT)
-    assert second.stderr is not None
-    second.stderr.readline()  # it has understood, and waits for the step
+    _until_it_stops(second)  # and waits for the step
     second.send_signal(signal.SIGINT)
     assert second.wait(20) == 130
     first.send_signal(signal.SIGINT)
     third.send_signal(signal.SIGTERM)
     for process in (first, third):
-        assert process.stderr is not None
-        process.stderr.readline()
+        _until_it_stops(process)
     (holding.root / "wait").unlink()
     assert (first.wait(20), third.wait(20)) == (130, 143)
     for process in (first, second, third):
@@ -120,3 +119,10 @@ def test_case_p3_eight_processes_write_at_once_and_signals_end_what_they_should(
     assert sum(counts.values()) == 8 + 3, "nothing was lost, and nothing begun twice"
     assert counts["done"] >= 8
     assert "failed" not in counts
+
+
+def _until_it_stops(process: subprocess.Popen[str]) -> None:
+    """Return when it has said that it has understood."""
+    assert process.stderr is not None
+    while "Stopping" not in process.stderr.readline():
+        assert process.poll() is None

@@ -7,11 +7,13 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pexpect  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from tests.docs.console import INSTALLED
-from tests.forking import forking
-from tests.project import until
+from tests.forking import Forked, forking
+from tests.project import WFE, until
+from tests.terminal import Terminal
 
 FLOWS = """
 import os, pathlib, sys, time
@@ -104,6 +106,51 @@ def test_a_command_ends_with_the_one_who_asked_for_it(folder: Path) -> None:
     script = "wfe run stay & until [ -e begun ]; do sleep 0.01; done; kill -9 $!; cat begun"
     pid = int(run(script, forking().path, folder)[1])
     until(lambda: not _lives(pid))
+
+
+def test_a_forked_process_is_the_command(folder: Path) -> None:
+    with Forked(["run", "stay"], cwd=folder, stderr=subprocess.DEVNULL) as running:
+        until((folder / "begun").exists)
+        assert int((folder / "begun").read_text()) == running.pid
+        assert running.poll() is None
+        running.send_signal(signal.SIGSTOP)
+        until(lambda: _is_stopped(running.pid))
+        running.send_signal(signal.SIGCONT)
+        until(lambda: not _is_stopped(running.pid))
+        running.kill()
+    assert running.returncode == -signal.SIGKILL
+    assert not _lives(running.pid)
+
+
+def test_what_a_forked_process_prints_and_how_it_ends_is_told(folder: Path) -> None:
+    ended = subprocess.run([WFE, "nothing"], cwd=folder, capture_output=True, check=False)
+    forked = Forked(["nothing"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert forked.communicate(timeout=20) == (ended.stdout, ended.stderr)
+    assert forked.returncode == ended.returncode == 2
+
+
+def test_a_terminal_is_in_control_of_the_command_in_it(folder: Path) -> None:
+    terminal = Terminal("run", "stay", folder=folder)
+    until((folder / "begun").exists)
+    assert os.getsid(terminal.process.pid) == terminal.process.pid
+    assert os.tcgetpgrp(terminal.child_fd) == terminal.process.pid
+    terminal.sendintr()
+    terminal.expect_exact("Stopping")
+    terminal.sendintr()
+    terminal.expect(pexpect.EOF)
+    terminal.close()
+    assert terminal.exitstatus == 130
+
+
+def test_a_terminal_that_is_closed_ends_the_command_in_it(folder: Path) -> None:
+    terminal = Terminal("executions", "list", "--watch", folder=folder)
+    terminal.expect_exact("there is no database")
+    terminal.close()
+    assert not _lives(terminal.process.pid)
+
+
+def _is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 def _lives(pid: int) -> bool:
