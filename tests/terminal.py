@@ -7,13 +7,32 @@ import pty
 import signal
 import termios
 from pathlib import Path
+from typing import Any
 
+import pexpect  # type: ignore[import-untyped]  # it has no types
 from pexpect.fdpexpect import fdspawn  # type: ignore[import-untyped]  # it has no types
 
-from tests.forking import Forked, forking
+from tests.forking import BIN, Forked, forking
 
 #: Seconds that anything may take to come about.
 PATIENCE = 20
+#: What a command finds in its environment.
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "TERM": "xterm-256color"}
+
+
+def installed(
+    *arguments: str, folder: Path, lines: int = 30, columns: int = 100, **environ: str
+) -> Any:
+    """A terminal in which the installed command has been started."""
+    return pexpect.spawn(
+        str(BIN / "wfe"),
+        list(arguments),
+        cwd=str(folder),
+        env={"LANG": "C.UTF-8", **ENVIRONMENT, **environ},
+        dimensions=(lines, columns),
+        encoding="utf-8",
+        timeout=PATIENCE,
+    )
 
 
 class Terminal(fdspawn):  # type: ignore[misc]  # it has no types
@@ -25,12 +44,11 @@ class Terminal(fdspawn):  # type: ignore[misc]  # it has no types
         """In the environment is nothing else, but for what Python reads when it starts."""
         ours, theirs = pty.openpty()
         termios.tcsetwinsize(theirs, (lines, columns))
-        environment = {"PATH": "/usr/bin:/bin", "TERM": "xterm-256color", **environ}
         self.process = Forked(
             arguments,
             is_on_terminal=True,
             cwd=folder,
-            env={**forking().starting, **environment},
+            env={**forking().starting, **ENVIRONMENT, **environ},
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

@@ -11,7 +11,8 @@ from typing import Any
 import pexpect  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from tests.project import WFE, Project, until
+from tests.project import Project, until
+from tests.terminal import Terminal, installed
 
 from .screen import screen_after
 
@@ -82,16 +83,9 @@ def go(slow: Project) -> None:
     (slow.root / "go").touch()
 
 
-def watching(slow: Project, *arguments: str, **environ: str) -> Any:
-    return pexpect.spawn(
-        WFE,
-        list(arguments),
-        cwd=str(slow.root),
-        env={"PATH": "/usr/bin:/bin", "TERM": "xterm-256color", "LANG": "C.UTF-8", **environ},
-        dimensions=(30, 100),
-        encoding="utf-8",
-        timeout=20,
-    )
+def watching(slow: Project) -> Any:
+    """A terminal in which slow:t1 is watched."""
+    return Terminal("executions", "watch", "slow:t1", folder=slow.root)
 
 
 def test_result_waits_and_ends_with_what_the_execution_came_to(start: Any, slow: Project) -> None:
@@ -159,7 +153,7 @@ def test_a_follower_is_told_when_the_execution_is_deleted(start: Any, slow: Proj
 
 def test_watching_shows_the_tree_until_it_is_finished(start: Any, slow: Project) -> None:
     begin(start, slow)
-    child = watching(slow, "executions", "watch", "slow:t1")
+    child = watching(slow)
     child.expect("first .*running")
     written = child.before + child.after
     go(slow)
@@ -172,7 +166,7 @@ def test_watching_shows_the_tree_until_it_is_finished(start: Any, slow: Project)
 
 def test_watching_ends_with_what_the_execution_came_to(start: Any, slow: Project) -> None:
     begin(start, slow, fail=True)
-    child = watching(slow, "executions", "watch", "slow:t1")
+    child = watching(slow)
     child.expect("first .*running")
     go(slow)
     child.expect("slow:t1 failed; all it had done was undone")
@@ -186,7 +180,7 @@ def test_a_watcher_that_is_interrupted_leaves_the_terminal_as_it_was(
     start: Any, slow: Project, number: signal.Signals, code: int
 ) -> None:
     begin(start, slow)
-    child = watching(slow, "executions", "watch", "slow:t1")
+    child = watching(slow)
     child.expect("first .*running")
     child.kill(number)
     child.expect_exact("\x1b[?25h")
@@ -197,7 +191,7 @@ def test_a_watcher_that_is_interrupted_leaves_the_terminal_as_it_was(
 
 def test_a_watcher_is_told_when_the_driver_dies(start: Any, slow: Project) -> None:
     driver = begin(start, slow)
-    child = watching(slow, "executions", "watch", "slow:t1")
+    child = watching(slow)
     child.expect("first .*running")
     driver.kill()
     driver.communicate()
@@ -235,7 +229,8 @@ def test_watching_in_a_pipe_is_lines(start: Any, slow: Project) -> None:
 
 def test_a_terminal_without_utf8_is_shown_ascii(start: Any, slow: Project) -> None:
     begin(start, slow)
-    child = watching(slow, "executions", "watch", "slow:t1", PYTHONIOENCODING="ascii")
+    words = ("executions", "watch", "slow:t1")
+    child = installed(*words, folder=slow.root, PYTHONIOENCODING="ascii")
     child.expect("first .*running")
     assert (child.before + child.after).isascii()
     go(slow)

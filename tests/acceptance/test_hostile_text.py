@@ -10,7 +10,8 @@ from typing import Any
 import pexpect  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from tests.project import WFE, Project, project_in
+from tests.project import Project, project_in
+from tests.terminal import Terminal
 
 ESCAPE = "\x1b"
 #: Clears the screen; sets the title; rings; returns; erases backwards; turns what follows around;
@@ -82,16 +83,7 @@ def on_terminal(stored: Project) -> Iterator[Callable[..., str]]:
 
     def run(*arguments: str) -> str:
         """What a command writes to a terminal without colours."""
-        environment = {"PATH": "/usr/bin:/bin", "TERM": "xterm", "LANG": "C.UTF-8", "NO_COLOR": "1"}
-        child = pexpect.spawn(
-            WFE,
-            list(arguments),
-            cwd=str(stored.root),
-            env=environment,
-            dimensions=(40, 100),
-            encoding="utf-8",
-            timeout=30,
-        )
+        child = Terminal(*arguments, folder=stored.root, lines=40, TERM="xterm", NO_COLOR="1")
         spawned.append(child)
         child.expect(pexpect.EOF)
         return str(child.before)

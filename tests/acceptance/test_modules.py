@@ -1,5 +1,5 @@
-"""Modules as people lay them out, run by the installed command from another folder (case P11); and lists
-in a narrow pipe (case P5)."""
+"""Modules as people lay them out, run from another folder (case P11); and lists in a narrow pipe (case
+P5)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.forking import forking
 from tests.project import WFE, Project
 
 STEP = """
@@ -24,11 +25,11 @@ def flow():
 """
 
 
-def run(project: Project, elsewhere: Path, target: str) -> object:
+def run(project: Project, elsewhere: Path, target: str, *, wfe: str = WFE) -> object:
     """The result of a workflow, named by its file."""
     file, _, name = target.partition(":")
     ended = subprocess.run(
-        [WFE, "run", f"{project.root / file}:{name}", "--db", str(project.root / "wfe.db")],
+        [wfe, "run", f"{project.root / file}:{name}", "--db", str(project.root / "wfe.db")],
         cwd=elsewhere,
         capture_output=True,
         text=True,
@@ -51,8 +52,9 @@ def test_modules_find_what_belongs_to_them_whatever_the_current_folder(
     project.write("shop/flows.py", f"from . import NAME\n{relative}")
     standard = STEP.format(name="standard", value="hasattr(queue, 'SimpleQueue')")
     project.write("jobs/queue.py", f"import queue\n{standard}")
-    assert run(project, elsewhere, "jobs/a.py:sibling") == "sibling"
-    assert run(project, elsewhere, "shop/flows.py:relative") == "package"
+    forked = forking().wfe
+    assert run(project, elsewhere, "jobs/a.py:sibling", wfe=forked) == "sibling"
+    assert run(project, elsewhere, "shop/flows.py:relative", wfe=forked) == "package"
     assert run(project, elsewhere, "jobs/queue.py:standard") is True
 
 
@@ -90,10 +92,10 @@ def test_keys_of_80_characters_are_whole_in_a_pipe_of_40_columns(project: Projec
     project.write("workflows/one.py", STEP.format(name="one", value="1"))
     ids = [f"{number:04}-{'x' * 71}" for number in range(3)]
     for tx in ids:
-        assert project.installed("run", "one", "--tx", tx).code == 0
+        assert project.execute("run", "one", "--tx", tx).code == 0
     for words in (["executions", "list"], ["executions", "list", "-o", "wide"]):
         ended = subprocess.run(
-            f"COLUMNS=40 {WFE} {' '.join(words)} | cat",
+            f"COLUMNS=40 {forking().wfe} {' '.join(words)} | cat",
             shell=True,
             cwd=project.root,
             capture_output=True,
@@ -104,4 +106,4 @@ def test_keys_of_80_characters_are_whole_in_a_pipe_of_40_columns(project: Projec
         lines = ended.stdout.splitlines()
         assert [line.split("\t")[0] for line in lines] == [f"one:{tx}" for tx in reversed(ids)]
     for words in (["executions", "list"], ["step", "list"], ["workflows", "list"], ["config"]):
-        json.loads(project.installed(*words, "-o", "json", COLUMNS="40").out)
+        json.loads(project.execute(*words, "-o", "json", COLUMNS="40").out)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -56,23 +58,28 @@ def slow(project: Project) -> Project:
 
 
 LOADED = """
-import sys
+import json, sys
 from wfe.cli import main
-code = main(sys.argv[1:])
-print(*sorted({name.partition(".")[0] for name in sys.modules} | set(sys.modules)), file=sys.stderr)
+for words in json.loads(sys.argv[1]):
+    code = main(words)
+    print()
+    print(json.dumps([code, sorted({n.partition(".")[0] for n in sys.modules} | set(sys.modules))]))
 """
 
 
-def loaded_by(project: Project, *arguments: str) -> set[str]:
-    """The modules that a command imports."""
+def loaded_by(project: Project, *commands: Sequence[str]) -> Iterator[set[str]]:
+    """The modules that are imported after each of some commands, one after the other, which all end
+    well."""
     ended = subprocess.run(
-        [sys.executable, "-c", LOADED, *arguments],
+        [sys.executable, "-c", LOADED, json.dumps(commands)],
         cwd=project.root,
         capture_output=True,
         text=True,
         check=True,
     )
-    return set(ended.stderr.splitlines()[-1].split())
+    told = [line for line in ended.stdout.splitlines() if line.startswith("[0, [")]
+    assert len(told) == len(commands), ended
+    return (set(json.loads(line)[1]) for line in told)
 
 
 HEAVY = {
@@ -88,7 +95,7 @@ HEAVY = {
 
 
 def test_help_loads_nothing_that_it_does_not_need(project: Project) -> None:
-    loaded = loaded_by(project, "--help")
+    (loaded,) = loaded_by(project, ["--help"])
     assert "typer" in loaded
     assert loaded.isdisjoint({*HEAVY, "peewee", "msgspec"})
 
@@ -96,8 +103,8 @@ def test_help_loads_nothing_that_it_does_not_need(project: Project) -> None:
 def test_commands_that_read_load_neither_the_engine_nor_user_code(project: Project) -> None:
     project.write("workflows/one.py", SLOW)
     (project.root / "go").touch()
-    assert project.installed("run", "slow", "--tx", "t1").code == 0
-    for command in (
+    assert project.execute("run", "slow", "--tx", "t1").code == 0
+    commands = (
         ["list"],
         ["list", "-q", "slow", "-o", "json"],
         ["show", "t1"],
@@ -110,8 +117,8 @@ def test_commands_that_read_load_neither_the_engine_nor_user_code(project: Proje
         ["events", "t1", "-f"],
         ["result", "t1", "--wait"],
         ["watch", "t1"],
-    ):
-        loaded = loaded_by(project, "executions", *command)
+    )
+    for loaded in loaded_by(project, *(["executions", *words] for words in commands)):
         assert "peewee" in loaded
         assert loaded.isdisjoint({*HEAVY, "workflows", "workflows.one"})
 
@@ -159,7 +166,7 @@ def test_what_the_terminal_cannot_show_ends_no_command(project: Project) -> None
 def test_the_first_signal_lets_the_running_step_end_and_says_how_to_go_on(
     slow: Project, number: signal.Signals, code: int
 ) -> None:
-    running = slow.start("run", "slow", "--tx", "t1")
+    running = slow.start_installed("run", "slow", "--tx", "t1")
     until((slow.root / "started").exists)
     running.send_signal(number)
     assert running.stderr is not None
@@ -178,7 +185,7 @@ def test_the_first_signal_lets_the_running_step_end_and_says_how_to_go_on(
 
 
 def test_the_second_signal_ends_it_at_once(slow: Project) -> None:
-    running = slow.start("run", "slow", "--tx", "t1")
+    running = slow.start_installed("run", "slow", "--tx", "t1")
     until((slow.root / "started").exists)
     running.send_signal(signal.SIGINT)
     assert running.stderr is not None
@@ -220,7 +227,7 @@ def test_an_answer_from_a_second_process_reaches_the_one_that_waits(project: Pro
     line = ""
     while "\tanswer\t" not in line:
         line = waiting.stderr.readline()
-    answered = project.installed("step", "succeed", "ask:t1:ask:invoke", "--response", '"yes"')
+    answered = project.execute("step", "succeed", "ask:t1:ask:invoke", "--response", '"yes"')
     assert (answered.code, answered.out) == (0, '"yes"\n')
     out, _ = waiting.communicate(timeout=20)
     assert (waiting.returncode, out) == (0, '"yes"\n')
@@ -228,7 +235,7 @@ def test_an_answer_from_a_second_process_reaches_the_one_that_waits(project: Pro
 
 def test_the_database_and_its_folder_are_for_their_owner_alone(slow: Project) -> None:
     (slow.root / "go").touch()
-    assert slow.installed("run", "slow").code == 0
+    assert slow.execute("run", "slow").code == 0
     assert slow.db.stat().st_mode & 0o777 == 0o600
     assert slow.db.parent.stat().st_mode & 0o777 == 0o700
 
@@ -239,7 +246,7 @@ def test_a_database_that_cannot_be_written_is_one_sentence(slow: Project) -> Non
     else:
         (slow.root / "locked").mkdir(mode=0o500)
         target = "locked/wfe.db"
-    ended = slow.installed("run", "slow", "--db", target, "-o", "json")
+    ended = slow.execute("run", "slow", "--db", target, "-o", "json")
     assert ended.code == 1
     assert ended.document["error"]["code"] == "store_unusable"
     assert not (slow.root / "started").exists()

@@ -9,7 +9,8 @@ from typing import Any
 import pexpect  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from tests.project import WFE, Project
+from tests.project import Project
+from tests.terminal import Terminal, installed
 
 from .screen import screen_after
 
@@ -92,18 +93,9 @@ def spawn(project: Project) -> Iterator[Callable[..., Any]]:
     project.write("workflows/order.py", FLOWS)
     spawned: list[Any] = []
 
-    def run(*arguments: str, columns: int = 100, term: str = "xterm-256color") -> Any:
-        child = pexpect.spawn(
-            WFE,
-            list(arguments),
-            cwd=str(project.root),
-            env={"PATH": "/usr/bin:/bin", "TERM": term, "LANG": "C.UTF-8"},
-            dimensions=(30, columns),
-            encoding="utf-8",
-            timeout=20,
-        )
-        spawned.append(child)
-        return child
+    def run(*arguments: str, by: Any = Terminal, **how: Any) -> Any:
+        spawned.append(by(*arguments, folder=project.root, **how))
+        return spawned[-1]
 
     yield run
     for child in spawned:
@@ -130,7 +122,8 @@ def run(fail: bool = False, gift: bool = False, ask: bool = False) -> list[str]:
 
 @pytest.mark.parametrize("columns", [60, 100, 160])
 def test_the_tree_stands_at_the_end_with_the_result_below(spawn: Any, columns: int) -> None:
-    code, lines = ended(spawn(*run(gift=True), columns=columns))
+    by = installed if columns == 100 else Terminal
+    code, lines = ended(spawn(*run(gift=True), columns=columns, by=by))
     assert code == 0
     assert [re.sub(r"\d+\.\ds", "_  ", line).rstrip() for line in lines] == [
         "order:rocket:x",
@@ -198,7 +191,7 @@ def test_the_steps_of_nested_workflows_stand_below_theirs(spawn: Any, columns: i
 
 
 def test_waiting_keys_can_be_pasted_while_it_waits(spawn: Any) -> None:
-    child = spawn(*run(ask=True), columns=40)
+    child = spawn(*run(ask=True), columns=40, by=installed)
     child.expect_exact("wfe step succeed order:rocket:x:ask:invoke --response JSON\r\n")
     child.expect("●.*waiting")
     child.sendintr()
@@ -232,6 +225,6 @@ def test_no_color_leaves_symbols_and_words(spawn: Any) -> None:
 
 
 def test_a_dumb_terminal_gets_lines_instead_of_a_moving_tree(spawn: Any) -> None:
-    code, lines = ended(spawn(*run(), term="dumb"))
+    code, lines = ended(spawn(*run(), TERM="dumb"))
     assert code == 0
     assert any("\tstep_success\torder:rocket:x:ship:invoke" in line for line in lines)

@@ -13,7 +13,8 @@ from typing import Any
 import pexpect  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from tests.project import WFE, Project, until
+from tests.project import Project, until
+from tests.terminal import Terminal
 
 from .screen import screen_after
 from .serving import PATIENCE, serving
@@ -172,15 +173,7 @@ def test_a_person_sees_what_is_next_what_goes_on_and_what_has_ended(
     jobs: Project, width: int
 ) -> None:
     written = io.StringIO()
-    terminal = pexpect.spawn(
-        WFE,
-        ["serve"],
-        cwd=jobs.root,
-        env={**os.environ, "TERM": "xterm"},
-        encoding="utf-8",
-        dimensions=(40, width),
-        timeout=20,
-    )
+    terminal = Terminal("serve", folder=jobs.root, lines=40, columns=width, TERM="xterm")
     terminal.logfile_read = written
     terminal.expect("ENDED")
     terminal.sendintr()
@@ -200,10 +193,7 @@ def test_a_person_sees_what_is_next_what_goes_on_and_what_has_ended(
 
 def test_a_person_sees_the_ticks_that_another_process_has_decided_on(jobs: Project) -> None:
     jobs.write("workflows/jobs.py", JOBS.replace('"* * * * * *"', '"0 0 1 1 *"'))
-    terminal = pexpect.spawn(
-        WFE, ["serve"], cwd=jobs.root, env={**os.environ, "TERM": "xterm"}, encoding="utf-8",
-        dimensions=(40, 100), timeout=20,
-    )  # fmt: skip
+    terminal = Terminal("serve", folder=jobs.root, lines=40, TERM="xterm")
     terminal.expect("pulse +in [^ ]+ *\r")
     assert jobs.execute("schedules", "trigger", "pulse").code == 0
     terminal.expect("pulse +in [^ ]+ +fired")
@@ -215,10 +205,7 @@ def test_sentences_above_the_board_are_broken_between_words(jobs: Project) -> No
         "'*/90' in the minutes is only 0, as counting begins anew with each hour: that is hourly at"
     )
     arguments = ["schedule", "two-steps", "-i", "1", "--cron", "*/90 * * * *"]
-    terminal = pexpect.spawn(
-        WFE, arguments, cwd=jobs.root, env={**os.environ, "TERM": "xterm", "COLUMNS": "60"}, encoding="utf-8",
-        dimensions=(40, 60), timeout=20,
-    )  # fmt: skip
+    terminal = Terminal(*arguments, folder=jobs.root, lines=40, columns=60, TERM="xterm")
     terminal.expect_exact(said[:56] + "\r\n")
     terminal.expect_exact(said[57:])
     terminal.close(force=True)

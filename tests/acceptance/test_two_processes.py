@@ -75,9 +75,10 @@ def status(project: Project) -> str:
     return lines[0].split("\t")[1] if lines else ""
 
 
-def waiting(project: Project) -> subprocess.Popen[str]:
+def waiting(project: Project, *, is_installed: bool = False) -> subprocess.Popen[str]:
     """A process that runs it, and waits for the answer."""
-    process = project.start("run", "release", "--tx", "t1")
+    start = project.start_installed if is_installed else project.start
+    process = start("run", "release", "--tx", "t1")
     until(lambda: status(project) == "waiting")
     return process
 
@@ -135,7 +136,7 @@ def test_what_a_killed_process_left_is_interrupted_and_goes_on_where_it_was(
     release: Project,
 ) -> None:
     (release.root / "wait").touch()
-    running = waiting(release)
+    running = waiting(release, is_installed=True)
     release.wfe("step", "succeed", "t1", "--response", '"kim"')
     until(lambda: any("publish" in line for line in effects(release)))
     running.kill()

@@ -9,7 +9,8 @@ from typing import Any
 import pexpect  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from tests.project import WFE, Project
+from tests.project import Project
+from tests.terminal import Terminal
 
 from .screen import screen_after
 
@@ -37,17 +38,9 @@ def watching(project: Project) -> Iterator[Callable[..., Any]]:
     children: list[Any] = []
 
     def begin(*flags: str, columns: int = 60) -> Any:
-        child = pexpect.spawn(
-            WFE,
-            ["executions", "list", "--watch", *flags],
-            cwd=str(project.root),
-            env={"PATH": "/usr/bin:/bin", "TERM": "xterm-256color", "LANG": "C.UTF-8"},
-            dimensions=(8, columns),
-            encoding="utf-8",
-            timeout=20,
-        )
-        children.append(child)
-        return child
+        words = ("executions", "list", "--watch", *flags)
+        children.append(Terminal(*words, folder=project.root, lines=8, columns=columns))
+        return children[-1]
 
     yield begin
     for child in children:

@@ -9,20 +9,28 @@ from contextlib import closing
 import pexpect  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from tests.project import WFE, Project
+from tests.project import Project
+from tests.terminal import Terminal
 
 
-@pytest.fixture
-def stored(flows: Project) -> Project:
+@pytest.fixture(scope="module")
+def made(shared: Project) -> Project:
     """order:a is done and has expired, order:b is done, publish:c waits."""
     for tx in ("a", "b"):
-        flows.wfe("run", "order", "--tx", tx, "-p", "gift=true")
-    flows.wfe("run", "publish", "--tx", "c", "-i", "1", "--until", "waiting")
-    with closing(sqlite3.connect(flows.db)) as connection, connection:
+        shared.wfe("run", "order", "--tx", tx, "-p", "gift=true")
+    shared.wfe("run", "publish", "--tx", "c", "-i", "1", "--until", "waiting")
+    with closing(sqlite3.connect(shared.db)) as connection, connection:
         connection.execute(
             "UPDATE workflow_execution SET expires_at = 1 WHERE transaction_id = 'a'"
         )
-    return flows
+    return shared
+
+
+@pytest.fixture
+def stored(project: Project, made: Project) -> Project:
+    """All that is in `made`, to do with as one likes."""
+    project.copy(made)
+    return project
 
 
 def keys(project: Project) -> list[str]:
@@ -116,15 +124,8 @@ def test_commands_that_run_workflows_remove_what_has_expired(stored: Project) ->
 
 
 @pytest.fixture
-def asked(stored: Project) -> Iterator[pexpect.spawn]:
-    child = pexpect.spawn(
-        WFE,
-        ["gc", "--older", "0s"],
-        cwd=str(stored.root),
-        env={"PATH": "/usr/bin:/bin", "TERM": "xterm", "LANG": "C.UTF-8"},
-        encoding="utf-8",
-        timeout=20,
-    )
+def asked(stored: Project) -> Iterator[Terminal]:
+    child = Terminal("gc", "--older", "0s", folder=stored.root)
     child.expect_exact("This will remove 2 finished executions. Go on? [y/N] ")
     yield child
     child.close(force=True)
@@ -132,7 +133,7 @@ def asked(stored: Project) -> Iterator[pexpect.spawn]:
 
 @pytest.mark.parametrize("answer", ["n", "", "what"])
 def test_on_a_terminal_it_asks_and_takes_no_for_an_answer(
-    stored: Project, asked: pexpect.spawn, answer: str
+    stored: Project, asked: Terminal, answer: str
 ) -> None:
     asked.sendline(answer)
     asked.expect_exact("Nothing was removed.")
@@ -142,7 +143,7 @@ def test_on_a_terminal_it_asks_and_takes_no_for_an_answer(
     assert len(keys(stored)) == 3
 
 
-def test_on_a_terminal_yes_removes_it(stored: Project, asked: pexpect.spawn) -> None:
+def test_on_a_terminal_yes_removes_it(stored: Project, asked: Terminal) -> None:
     asked.sendline("y")
     asked.expect_exact("Removed 2 finished executions.")
     asked.expect(pexpect.EOF)
