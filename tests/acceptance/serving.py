@@ -7,6 +7,7 @@ import queue
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -66,7 +67,9 @@ class Serving:
 
     def until(self, **facts: Any) -> dict[str, Any]:
         """The next thing that it tells in which these are so; texts are parts of what is told."""
+        deadline = time.monotonic() + PATIENCE
         while True:
+            assert time.monotonic() < deadline, (facts, self.told)
             told = self.next()
             if all(_fits(told.get(name), fact) for name, fact in facts.items()):
                 return told

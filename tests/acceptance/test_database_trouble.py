@@ -166,7 +166,7 @@ def test_a_lock_of_two_seconds_is_waited_for_by_every_command(stored: Project) -
 def test_a_lock_that_stays_ends_what_writes_with_75_and_nothing_is_written(
     stored: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("WFE_BUSY_TIMEOUT", "0.1")
+    monkeypatch.setenv("WFE_BUSY_TIMEOUT", "0.02")
     before = rows(stored)
     with locked(stored):
         for words in WRITING:
@@ -183,7 +183,7 @@ def test_a_lock_that_stays_ends_what_writes_with_75_and_nothing_is_written(
 def test_where_nobody_can_read_either_every_command_ends_with_75(
     stored: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("WFE_BUSY_TIMEOUT", "0.1")
+    monkeypatch.setenv("WFE_BUSY_TIMEOUT", "0.02")
     before = rows(stored)
     with closing(sqlite3.connect(stored.db, isolation_level=None)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")

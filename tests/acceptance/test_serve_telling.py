@@ -21,12 +21,12 @@ from tests.project import Project, until
 from .serving import PATIENCE, serving
 
 PULSE = """
-from wfe import step, workflow
+from wfe import Schedule, step, workflow
 
 @step
 def beat(): ...
 
-@workflow("pulse", schedule="* * * * * *")
+@workflow("pulse", schedule=Schedule(interval=0.2))
 def pulse():
     beat()
 """
@@ -35,16 +35,17 @@ HELD = """
 import pathlib
 import time
 
-from wfe import step, workflow
+from wfe import Schedule, step, workflow
 
 HERE = pathlib.Path(__file__).parent.parent
 
 @step
 async def hold():
     (HERE / "held").touch()
-    time.sleep(2)  # the whole loop stands still
+    while not (HERE / "go").exists():
+        time.sleep(0.01)  # the whole loop stands still
 
-@workflow("holding", schedule="* * * * * *")
+@workflow("holding", schedule=Schedule(interval=0.2))
 def holding():
     hold()
 """
@@ -220,15 +221,17 @@ def test_the_supervisor_hears_that_it_serves_lives_and_stops(
 
 
 def test_a_loop_that_stands_still_does_not_say_that_it_lives(
-    project: Project, supervised: tuple[Supervisor, str]
+    project: Project, tmp_path: Path
 ) -> None:
-    supervisor, name = supervised
+    supervisor = Supervisor(str(tmp_path / "notify"))
     project.write("workflows/holding.py", HELD)
-    with serving(project, NOTIFY_SOCKET=name, WATCHDOG_USEC="200000"):
+    with serving(project, NOTIFY_SOCKET=str(tmp_path / "notify"), WATCHDOG_USEC="100000"):
         until((project.root / "held").exists)
         supervisor.heard()
-        assert supervisor.hears_nothing_for(1.0)
+        assert supervisor.hears_nothing_for(0.5)
+        (project.root / "go").touch()
         supervisor.until("WATCHDOG")
+    supervisor.close()
 
 
 def test_a_watchdog_of_another_process_is_not_fed(jobs: Project, tmp_path: Path) -> None:
@@ -236,8 +239,8 @@ def test_a_watchdog_of_another_process_is_not_fed(jobs: Project, tmp_path: Path)
     facts = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "100000"}
     with serving(jobs, **facts, WATCHDOG_PID="1") as served:
         supervisor.until("READY")
-        served.until(event="tick")
-        served.until(event="tick")
+        for _ in range(3):
+            served.until(event="tick")
         assert supervisor.heard() == []
     supervisor.close()
 

@@ -12,7 +12,7 @@ PULSE = """
 import pathlib
 import time
 
-from wfe import step, workflow
+from wfe import Schedule, step, workflow
 
 HERE = pathlib.Path(__file__).parent.parent
 
@@ -28,7 +28,7 @@ def linger():
         time.sleep(0.01)
     (HERE / "lingered").write_text("{word}")
 
-@workflow("{name}", schedule="{cron}")
+@workflow("{name}", schedule={schedule})
 def pulse():
     say()
 
@@ -38,8 +38,11 @@ def long():
 """
 
 
-def pulse(word: str, *, name: str = "pulse", cron: str = "* * * * * *") -> str:
-    return PULSE.format(word=word, name=name, cron=cron)
+OFTEN = "Schedule(interval=0.2)"
+
+
+def pulse(word: str, *, name: str = "pulse", schedule: str = OFTEN) -> str:
+    return PULSE.format(word=word, name=name, schedule=schedule)
 
 
 class Edited:
@@ -95,14 +98,14 @@ def test_an_edit_is_served_an_error_is_told_and_the_last_that_was_good_stays(
 
 def test_schedules_come_change_and_go_with_their_module(project: Project, edited: Edited) -> None:
     with serving(project, "--watch") as served:
-        edited.write(pulse("one", cron="0 0 1 1 *"))
+        edited.write(pulse("one", schedule="'0 0 1 1 *'"))
         told = served.until(event="note", message="Schedule pulse: 0 0 1 1 * in UTC, next ")
         assert "-01-01T00:00:00.000Z" in told["message"]
-        other = pulse("other", name="other").replace('"long"', '"longer"')
+        other = pulse("other", name="other", schedule="'* * * * * *'").replace('"long"', '"longer"')
         project.write("workflows/other.py", other)
         served.until(event="note", message="Schedule other: * * * * * * in UTC")
         fires(served, "other")
-        edited.write(pulse("one").replace(', schedule="* * * * * *"', ""))
+        edited.write(pulse("one").replace(f", schedule={OFTEN}", ""))
         served.until(event="note", message="Schedule pulse is served no more.")
         (project.root / "workflows/other.py").unlink()
         served.until(event="note", message="Schedule other has no workflow any more")

@@ -25,7 +25,7 @@ JOBS = """
 import pathlib
 import time
 
-from wfe import StepContext, step, workflow
+from wfe import Schedule, StepContext, step, workflow
 
 HERE = pathlib.Path(__file__).parent.parent
 
@@ -43,7 +43,7 @@ def tick():
     note()
 
 
-@workflow("nightly", schedule="* * * * * *")
+@workflow("nightly", schedule=Schedule(interval=0.2))
 def nightly():
     note()
 """
@@ -104,7 +104,7 @@ def test_case_s1_who_wakes_3_ms_early_has_one_execution_for_the_tick(world: Worl
 def test_case_s2_two_on_one_database_run_each_tick_once_and_the_second_says_who_holds_it(
     jobs: Project,
 ) -> None:
-    by_path = ("workflows/jobs.py:tick", "--every", "1s", "--name", "often")
+    by_path = ("workflows/jobs.py:tick", "--every", "0.2s", "--name", "often")
     by_name = ("workflows.jobs:tick", *by_path[1:])
     with started(jobs, "schedule", *by_path) as first:
         until(lambda: noted(jobs))
