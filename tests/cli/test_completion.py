@@ -279,19 +279,22 @@ def test_an_installation_is_complete_and_can_be_repeated(tmp_path: Path, shell: 
 class Terminal:
     """An interactive shell in which wfe completes."""
 
-    def __init__(self, project: Project, shell: str, home: Path) -> None:
+    project: Project
+
+    def __init__(self, shell: str, home: Path) -> None:
         shells.install(shell, {}, home)
         (home / ".inputrc").write_text("set bell-style none\nset page-completions off\n")
         arguments = {"bash": ["-i"], "zsh": ["-i"], "fish": ["-i", "--private"]}[shell]
-        path = f"{Path(WFE).parent}:/usr/bin:/bin"
+        self._path = f"{Path(WFE).parent}:/usr/bin:/bin"
+        self._is_fish = shell == "fish"
         package = str(Path(shells.__file__).parents[2])
         self.child: Any = pexpect.spawn(
             shutil.which(shell),
             arguments,
-            cwd=str(project.root),
+            cwd=str(home),
             env={
                 "HOME": str(home),
-                "PATH": path,
+                "PATH": self._path,
                 "PYTHONPATH": package,
                 "TERM": "dumb" if shell != "fish" else "xterm",
                 "LANG": "C.UTF-8",
@@ -303,9 +306,15 @@ class Terminal:
             encoding="utf-8",
             timeout=20,
         )
-        self.project = project
         self._number = 0
         self.run("echo begun")
+
+    def enter(self, project: Project) -> None:
+        """Be in its folder, with the `wfe` that is there."""
+        self.project = project
+        path = f"{project.root}/bin:{self._path}"
+        setting = f"set -x PATH (string split : {path})" if self._is_fish else f"PATH={path}"
+        self.run(f"cd {project.root}; {setting}")
 
     def run(self, command: str) -> str:
         """Type a command, wait until it has ended, and give what was written meanwhile."""
@@ -321,36 +330,37 @@ class Terminal:
         self.run(f"{line}\t\r: ")
         return log.read_text().splitlines()[:-1]
 
-    def settle(self) -> None:
-        """Read what comes until nothing does for a while."""
-        while True:
-            try:
-                self.child.expect(r"(?s).+", timeout=1.2)
-            except pexpect.TIMEOUT:
-                return
+    def tried(self, line: str) -> str:
+        """What was written while TAB was pressed at the end of a command line that was then given up."""
+        return self.run(f"{line}\t\x15:")
 
 
-@pytest.fixture(params=sorted(shells.SCRIPTS))
-def terminal(
-    request: pytest.FixtureRequest, stored: Project, tmp_path_factory: pytest.TempPathFactory
+@pytest.fixture(scope="module", params=sorted(shells.SCRIPTS))
+def opened(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Terminal]:
     if shutil.which(request.param) is None:
         pytest.skip(f"{request.param} is not installed")
-    opened = Terminal(stored, request.param, tmp_path_factory.mktemp("home"))
+    terminal = Terminal(request.param, tmp_path_factory.mktemp("home"))
+    yield terminal
+    terminal.child.close(force=True)
+
+
+@pytest.fixture
+def terminal(opened: Terminal, stored: Project) -> Terminal:
+    """A shell in a project of its own."""
     # From now on `wfe` writes down the words it is given, unless it is asked to complete.
     stored.write(
         "bin/wfe",
         f"""\
         #!/bin/sh
-        if [ -n "$_WFE_COMPLETE" ]; then exec {WFE} "$@"; fi
+        if [ -n "$_WFE_COMPLETE" ]; then touch asked; exec {WFE} "$@"; fi
         for word in "$@"; do printf '%s\\n' "$word"; done > words
         echo . >> words
         """,
     ).chmod(0o755)
-    setting = "set -x PATH $PWD/bin $PATH" if request.param == "fish" else "PATH=$PWD/bin:$PATH"
-    opened.run(setting)
-    yield opened
-    opened.child.close(force=True)
+    opened.enter(stored)
+    return opened
 
 
 def test_a_real_shell_completes_keys_with_colons_and_spaces(terminal: Terminal) -> None:
@@ -379,9 +389,8 @@ def test_an_id_that_looks_like_code_stays_an_id(terminal: Terminal) -> None:
 def test_a_broken_project_leaves_the_prompt_alone(terminal: Terminal) -> None:
     break_module(terminal.project)
     break_database(terminal.project)
-    terminal.child.send("wfe step succeed \t")
-    terminal.settle()
-    written = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", str(terminal.child.before))
+    written = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", terminal.tried("wfe step succeed "))
+    assert (terminal.project.root / "asked").exists()
     assert "loud" not in written
     assert "rror" not in written
     assert "Traceback" not in written
