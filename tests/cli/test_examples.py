@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import shlex
 import signal
-import subprocess
-import time
 from collections.abc import Iterator
 
-from tests.project import WFE, Project
+from tests.project import Project, until
 from wfe.cli.app import whole
 
 ORDER = """
@@ -104,8 +102,7 @@ def _serves(example: str) -> bool:
 
 def _interrupted_soon(project: Project, example: str) -> int:
     """What a command ends with that gets an INT as soon as it serves."""
-    command = [WFE, *shlex.split(example)[1:]]
-    with subprocess.Popen(command, cwd=project.root, stderr=subprocess.PIPE, text=True) as process:
+    with project.start(*shlex.split(example)[1:]) as process:
         assert process.stderr is not None
         while "schedule" not in process.stderr.readline():
             assert process.poll() is None
@@ -126,11 +123,7 @@ def _interrupted(project: Project, tx: str) -> None:
     begun, slow = project.root / "begun", project.root / "slow"
     begun.unlink()
     slow.touch()
-    command = [WFE, "run", "order", "--tx", tx, "-i", "@order.json"]
-    with subprocess.Popen(command, cwd=project.root, stderr=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 20
-        while not begun.exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+    with project.start("run", "order", "--tx", tx, "-i", "@order.json") as process:
+        until(begun.exists)
         process.kill()
     slow.unlink()

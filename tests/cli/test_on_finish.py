@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.project import WFE, Project
+from tests.forking import Forked
+from tests.project import Project
 
 #: Appends what it is told to `told` in its folder.
 TELL = """
@@ -170,10 +171,8 @@ def test_it_runs_in_the_root_of_the_project_when_the_result_is_out(flows: Projec
     set_up(flows, f'on_finish = "{sys.executable} slow.py"', 'on_finish_for = "all"')
     deep = flows.root / "deep"
     deep.mkdir()
-    command = [WFE, "run", "echo", "-i", "1"]
-    with subprocess.Popen(
-        command, cwd=deep, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as running:
+    command = ["run", "echo", "-i", "1"]
+    with Forked(command, cwd=deep, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == b"1\n"
         while not (flows.root / "began").exists():
