@@ -101,9 +101,12 @@ def starting(environment: Mapping[str, str]) -> dict[str, str]:
 class Forking:
     """The process that forks, and a folder with its `wfe`, until the block ends."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, environment: Mapping[str, str], *, within: Sequence[str] = ()
+    ) -> None:
         """`folder` is empty, and its name is short enough for a socket. The commands will have this
-        environment, or one that differs in nothing that Python reads at its start."""
+        environment, or one that differs in nothing that Python reads at its start. `within` runs another
+        program, and becomes it."""
         #: Where it is asked.
         self.address = address = str(folder / "socket")
         #: What the commands find in their environment while they start.
@@ -126,13 +129,15 @@ class Forking:
         #: For commands: its `wfe` comes first, then the tools of this environment.
         self.path = os.pathsep.join([str(stand_in.parent), str(BIN), os.environ["PATH"]])
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.forking", address],
+            [*within, sys.executable, "-m", "tests.forking", address],
             cwd=Path(__file__).parents[1],
             env=dict(environment),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
         )
+        #: The process that forks.
+        self.pid = self._process.pid
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == b"ready\n"
 

@@ -1,13 +1,13 @@
-"""The installed command and a database that is locked, full, read-only, gone, another's or broken: one
+"""Commands and a database that is locked, full, read-only, gone, another's or broken: one
 sentence, the right exit code, and nothing lost that was there (cases P2 and P4)."""
 
 from __future__ import annotations
 
-import functools
 import os
 import shutil
 import sqlite3
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.forking import Forking
 from tests.project import WFE, Ended, Project, project_in, until
 from tests.store.support import kept
 from wfe.store.connection import Connection
@@ -213,11 +214,10 @@ def test_a_lock_that_comes_while_a_step_runs_costs_nothing_that_was_accepted(
 # --- full, read-only (P4) ------------------------------------------------------------------------
 
 
-@functools.cache
 def _namespace() -> list[str]:
     """The command that runs another with mounts of its own; empty where this user may not."""
     unshare = shutil.which("unshare")
-    if unshare is None:
+    if unshare is None or shutil.which("nsenter") is None:
         return []
     words = [unshare, "--mount"] if os.geteuid() == 0 else [unshare, "--mount", "--map-root-user"]
     tried = subprocess.run(
@@ -226,17 +226,30 @@ def _namespace() -> list[str]:
     return words if tried.returncode == 0 else []
 
 
-@pytest.fixture
-def script(stored: Project) -> Callable[[str], list[str]]:
-    """Runs shell commands with mounts of their own, in the project; gives the lines they print."""
-    if not _namespace():
+@pytest.fixture(scope="module")
+def mounting() -> Iterator[Forking]:
+    """What it forks has mounts that nobody else has."""
+    within = _namespace()
+    if not within:
         pytest.skip("this user may not mount anything")
+    with (
+        tempfile.TemporaryDirectory(prefix="wfe") as folder,
+        Forking(Path(folder), os.environ, within=within) as made,
+    ):
+        yield made
+
+
+@pytest.fixture
+def script(stored: Project, mounting: Forking) -> Callable[[str], list[str]]:
+    """Runs shell commands where they may mount, in the project; gives the lines they print."""
+    target = ["--target", str(mounting.pid), "--mount"]
+    if os.geteuid() != 0:
+        target += ["--user", "--preserve-credentials"]
 
     def run(commands: str) -> list[str]:
         ended = subprocess.run(
-            [*_namespace(), "/bin/sh", "-euc", commands],
-            cwd=stored.root,
-            env={**os.environ, "WFE": WFE},
+            ["nsenter", *target, "/bin/sh", "-euc", f"cd '{stored.root}'\n{commands}"],
+            env={**os.environ, "WFE": mounting.wfe},
             capture_output=True,
             text=True,
             check=False,
