@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from tests.scheduling.serving import IS_FULL, START, World
 from wfe import Recording, Schedule
 from wfe.model import ExecutionKey
+from wfe.scheduling.plan import LISTED
 from wfe.scheduling.schedule import Timetable
 from wfe.store import owners
 from wfe.store.ledger import Claim
@@ -172,6 +174,22 @@ def test_s6_what_was_missed_is_caught_up_with_as_asked(
         expected = {each: "fired" if each in runs else "missed" for each in range(30, 571, 60)}
         assert world.told() == [f"{each} {state}" for each, state in expected.items()]
         assert all(tick.late_by >= 29 for tick in world.ticks())
+
+    world.play(test)
+
+
+@pytest.mark.parametrize("concurrency", ["forbid", "allow"])
+def test_all_are_caught_up_with_however_many_there_are(concurrency: Any) -> None:
+    count = LISTED + 1
+    world = World(MemoryStore, Recording.EVERY_STEP)
+    world.job(schedule=Schedule(interval=1, catch_up="all", concurrency=concurrency))
+
+    async def test(world: World) -> None:
+        await world.pause(count + 0.5)
+        await world.wait(60)
+        expected = [at(each) for each in range(1, count + 1)]
+        assert [tick for _, tick, _ in world.runs][:count] == expected
+        assert {tick.state for tick in world.ticks()[:count]} == {"fired"}
 
     world.play(test)
 

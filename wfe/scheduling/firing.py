@@ -56,9 +56,12 @@ class Firing:
     def claims(
         self, plan: Plan, since: datetime, now: datetime, present_since: datetime, *, vain: str = ""
     ) -> list[Claim]:
-        """A claim for each tick of a plan that has come after `since`, in order. `vain`: why none of
-        them can be begun."""
+        """A claim for each tick of a plan that has come after `since`, in order; none where as many as
+        can be caught up with at a time are still to be begun. `vain`: why none of them can be."""
         dues = plan.dues(since, now, present_since=present_since)
+        has_turns = plan.schedule.concurrency == "forbid"
+        if dues.is_queue and has_turns and plan.name in self._queues:
+            return []
         found: list[Claim] = []
         for tick in dues.all:
             claim = self.claim_of(plan, tick)
@@ -67,7 +70,7 @@ class Firing:
                 claim = replace(claim, state="skipped", reason="missed", error=note, owner=None)
             elif vain:
                 claim = replace(claim, state="error", error=vain, owner=None)
-            elif plan.schedule.concurrency == "forbid" and tick != dues.run[0]:
+            elif has_turns and (dues.is_queue or tick != dues.run[0]):
                 claim = replace(claim, owner=None)  # it is begun when the one before has ended
             found.append(claim)
         return found
@@ -102,6 +105,7 @@ class Firing:
                 self._on_tick(tick)
             elif tick.owner is None:
                 self._queues.add(tick.schedule)
+                self._wake()
         await self._begin([tick for tick in kept if tick.owner is not None])
         return outcomes
 

@@ -44,7 +44,7 @@ _REVIEW = timedelta(seconds=60)
 #: From one look at whether the other processes that hold what is served here live, to the next.
 _DEATHS = timedelta(seconds=1)
 
-#: Until the next attempt, where the store was busy.
+#: Until the next attempt, where the store was busy, or too many ticks are still to be begun.
 _AGAIN = timedelta(seconds=1)
 
 #: A clock that was set back by more than this is followed.
@@ -381,8 +381,9 @@ class Scheduler:
                 self._entries[claim.schedule].is_exhausted = True
         for entry in due:
             if self._entries.get(entry.plan.name) is entry:
-                entry.since = max(entry.since, *_moments(claims[entry.plan.name]))
-                entry.due = entry.plan.next(entry.since)
+                claimed = _moments(claims[entry.plan.name])
+                entry.since = max([entry.since, *claimed])
+                entry.due = entry.plan.next(entry.since) if claimed else self._now + _AGAIN
                 self._push(entry)
 
     async def _ours(self, due: Sequence[Served]) -> list[Served]:

@@ -6,6 +6,7 @@ import zlib
 from collections import deque
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -24,7 +25,8 @@ from wfe.store.ledger import LAST_FIRES, Fire, Origin, Registration, ScheduleRow
 _GRACE = timedelta(seconds=2 * LONGEST_SLEEP)
 _HICCUP = timedelta(seconds=5)
 
-#: How many ticks of a time in which nobody was there are written down one by one.
+#: How many ticks of a time in which nobody was there are written down one by one; and how many are
+#: caught up with at a time.
 LISTED = 1000
 
 #: How far back fires are looked for: of the 29th of February there is one in eight years at worst.
@@ -39,7 +41,9 @@ class Dues(NamedTuple):
     #: Are passed over.
     missed: list[datetime]
     #: There were more of them before, which nobody wrote down.
-    is_cut: bool
+    is_cut: bool = False
+    #: They are caught up with one by one: not even the first overtakes what is still to be begun.
+    is_queue: bool = False
 
     @property
     def all(self) -> list[datetime]:
@@ -138,26 +142,37 @@ class Plan:
         """What is to be done about the ticks after `since` that are to have begun by `now`.
 
         On time are those that came since `present_since`, when somebody began to be there, and are
-        not long past; whatever else was missed, `catch_up` is about.
+        not long past; whatever else was missed, `catch_up` is about. Where all are to be run there may
+        be more of them than LISTED, which come first: ask again for the others.
         """
+        if self.schedule.catch_up == "all":
+            oldest = list(islice(self.timetable.between(since, now), LISTED))
+            ticks = [tick for tick in oldest if self.begins(tick) <= now]
+            return Dues(
+                ticks, [], is_queue=len(self._on_time(ticks, now, present_since)) < len(ticks)
+            )
         newest = deque(self.timetable.between(*self._searched(since, now)), maxlen=LISTED + 1)
         ticks = [tick for tick in newest if self.begins(tick) <= now]
         is_cut = len(newest) > LISTED
         if is_cut:
             del ticks[0]
-        on_time = [
-            tick
-            for tick in ticks
-            if tick >= present_since and now - self.begins(tick) <= self._tolerance(tick, ticks)
-        ]
+        on_time = self._on_time(ticks, now, present_since)
         late = ticks[: len(ticks) - len(on_time)]
         match self.schedule.catch_up:
-            case "all":
-                return Dues(ticks, [], is_cut)
             case "last" if late and not on_time:
                 return Dues(late[-1:], late[:-1], is_cut)
             case _:
                 return Dues(on_time, late, is_cut)
+
+    def _on_time(
+        self, ticks: list[datetime], now: datetime, present_since: datetime
+    ) -> list[datetime]:
+        """Those of `ticks` that are on time: the last ones, if any."""
+        return [
+            tick
+            for tick in ticks
+            if tick >= present_since and now - self.begins(tick) <= self._tolerance(tick, ticks)
+        ]
 
     def _tolerance(self, tick: datetime, ticks: list[datetime]) -> timedelta:
         return _GRACE if tick == ticks[-1] else _HICCUP
