@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from tests.scheduling.serving import IS_FULL, START, World
-from wfe import Recording, Schedule
+from wfe import Recording, Schedule, Scheduler
+from wfe.errors import UsageError
 from wfe.model import ExecutionKey
-from wfe.scheduling.plan import LISTED
+from wfe.scheduling.plan import LISTED, Plan
 from wfe.scheduling.schedule import Timetable
 from wfe.store import owners
 from wfe.store.ledger import Claim
@@ -63,8 +64,6 @@ def test_s1_who_wakes_too_early_does_not_fire_twice(world: World) -> None:
 
 
 def test_s2_two_schedulers_on_one_store_fire_once(world: World) -> None:
-    from wfe.scheduling.loop import Scheduler
-
     world.job(schedule=MINUTELY)
 
     async def test(world: World) -> None:
@@ -78,8 +77,6 @@ def test_s2_two_schedulers_on_one_store_fire_once(world: World) -> None:
 
 
 def test_who_goes_on_alone_holds_the_schedule(world: World) -> None:
-    from wfe.scheduling.loop import Scheduler
-
     world.job(schedule=MINUTELY)
 
     async def test(world: World) -> None:
@@ -98,8 +95,6 @@ def test_who_goes_on_alone_holds_the_schedule(world: World) -> None:
 
 def test_who_goes_on_alone_holds_the_schedule_at_once(world: World) -> None:
     """Whoever asks is told that it is served, long before it fires again."""
-    from wfe.scheduling.loop import Scheduler
-
     world.job(schedule=Schedule(cron="0 3 * * *"))
     world.job("other", schedule=Schedule(interval=86_400))
 
@@ -611,5 +606,30 @@ def test_restarts_and_jumps_leave_no_tick_unaccounted_for(seed: int) -> None:
             if tick.state == "fired"
         }
         assert set(began) == taken_up
+
+    world.play(test)
+
+
+def test_what_is_to_be_made_up_for_may_be_said_before_it_serves(world: World) -> None:
+    world.job()
+
+    async def test(world: World) -> None:
+        scheduler = Scheduler(world.engine)
+        plan = Plan("past", "job", Schedule(interval=60), anchor=at(-600))
+        await scheduler.add(plan)
+        assert await scheduler.backfill(plan, [at(-60)]) == [at(-60)]
+        await scheduler.start()
+        await world.wait(1)
+        assert world.told("past") == ["-60 fired"]
+        await scheduler.stop()
+
+    world.play(test)
+
+
+def test_one_that_was_stopped_is_not_started_again(world: World) -> None:
+    async def test(world: World) -> None:
+        await world.scheduler.stop()
+        with pytest.raises(UsageError, match="does not serve again"):
+            await world.scheduler.start()
 
     world.play(test)

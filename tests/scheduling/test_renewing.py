@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from tests.scheduling.serving import World
-from wfe import Registry, Schedule
+from wfe import Registry, Schedule, Scheduler
 from wfe.model import ExecutionKey
 
 MINUTELY = Schedule(cron="* * * * *")
@@ -121,5 +123,26 @@ def test_a_job_that_is_at_work_goes_on_with_what_it_began_with(world: World) -> 
         execution = await world.store.load(ExecutionKey("job", tick.transaction_id))
         assert execution is not None
         assert str(execution.head.state) == "done"
+
+    world.play(test)
+
+
+def test_nobody_waits_for_a_scheduler_that_serves_nothing(world: World) -> None:
+    world.job(schedule=MINUTELY)
+
+    async def test(world: World) -> None:
+        idle = Scheduler(world.engine)
+        await idle.renew()
+        await world.scheduler.stop()
+        await world.scheduler.renew()
+
+    world.play(test)
+
+
+def test_nobody_waits_for_a_scheduler_that_is_being_stopped(world: World) -> None:
+    world.job(schedule=MINUTELY)
+
+    async def test(world: World) -> None:
+        await asyncio.gather(world.scheduler.renew(), world.scheduler.stop())
 
     world.play(test)

@@ -17,13 +17,13 @@ import heapq
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from types import TracebackType
 from typing import Self
 
 from wfe.clock import LONGEST_SLEEP
-from wfe.errors import InvalidSchedule, StoreBusy, StoreError
+from wfe.errors import InvalidSchedule, StoreBusy, StoreError, UsageError
 from wfe.runtime.engine import Engine
 from wfe.scheduling.firing import Firing
 from wfe.scheduling.orphans import Orphans
@@ -81,6 +81,8 @@ class Scheduler:
         self._heap: list[tuple[datetime, int, Served]] = []
         self._numbers = count()
         self._woken = asyncio.Event()
+        #: When pending ticks are looked at next: as soon as it is started.
+        self._look_at = datetime.min.replace(tzinfo=UTC)
         #: Is set as long as what is served is what the workflows want.
         self._is_fresh = asyncio.Event()
         self._is_fresh.set()
@@ -93,10 +95,16 @@ class Scheduler:
 
         Raises:
             StoreError: the ledger cannot be written.
+            UsageError: it was stopped: what it had claimed may be in other hands.
         """
         if self._task is not None:
             return
-        self._now = self._present_since = self._look_at = self._review_at = self._clock.now()
+        if owners.is_there(self.owner) is False:
+            raise UsageError(
+                "A scheduler that was stopped does not serve again.",
+                hint="Make another Scheduler(engine).",
+            )
+        self._now = self._present_since = self._review_at = self._clock.now()
         store = self._engine.store
         self._orphans = Orphans(store.ledger, self._engine.registry, self.owner)
         if store.peers is not None:
@@ -145,10 +153,15 @@ class Scheduler:
 
     async def renew(self) -> None:
         """The engine's workflows were loaded anew: serve the schedules that they have by now. Returns
-        when that is so."""
+        when that is so, or when nothing is served: `start` looks at what they have."""
+        task = self._task
+        if task is None:
+            return
         self._is_fresh.clear()
         self._woken.set()
-        await self._is_fresh.wait()
+        is_fresh = asyncio.ensure_future(self._is_fresh.wait())
+        await asyncio.wait((is_fresh, task), return_when=asyncio.FIRST_COMPLETED)
+        is_fresh.cancel()
 
     async def _renew(self) -> None:
         self.failures.clear()
@@ -215,7 +228,7 @@ class Scheduler:
 
     def wake(self) -> None:
         """Look at what is pending now."""
-        self._look_at = self._now
+        self._look_at = datetime.min.replace(tzinfo=UTC)
         self._woken.set()
 
     @property
