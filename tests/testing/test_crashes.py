@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from tests.testing.shapes import DAY, SHAPES, World, make_world
 from wfe import Engine, Recording, StepContext, Workflow, step, workflow
-from wfe.errors import UsageError
+from wfe.errors import InvalidInput, UsageError
 from wfe.model import ExecutionKey
 from wfe.store.memory import MemoryStore
 from wfe.store.sqlite import SQLiteStore
@@ -98,6 +99,20 @@ def test_nothing_is_recorded_or_called_past_the_point(
     assert [event.kind for event in first.events] == recorded
     assert [call.name for call in first.calls] == called
     assert first.points[-1] == first.crashed_at == point
+
+
+def test_an_answer_that_does_not_fit_is_refused_as_without_a_crash() -> None:
+    @step(async_=True)
+    def count() -> int | None:
+        return None
+
+    @workflow
+    def counted() -> None:
+        count()
+
+    for run in (run_to_end, partial(crash_at, "after count")):
+        with pytest.raises(InvalidInput, match="expected `int`"):
+            run(counted, answers={"count": "many"})
 
 
 def test_a_step_in_flight_is_called_again_with_its_key_and_the_next_attempt(

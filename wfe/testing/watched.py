@@ -55,13 +55,15 @@ class _WatchedNode(Node):
         self._node = node
         self._life = life
         self._home = home
-
         self._handler = copy.copy(_ASKS_FOR_CONTEXT)
         self._handler.function = self._invoke
 
     @property
     def handler(self) -> Handler:
         return self._handler
+
+    def check_answer(self, answer: Any) -> None:
+        self._node.check_answer(answer)
 
     @property
     def compensation(self) -> Callable[..., Any] | None:
