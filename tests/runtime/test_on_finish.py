@@ -303,7 +303,15 @@ def test_who_cannot_be_told_is_refused_when_the_workflow_is_composed(given: Any)
 
 
 @pytest.mark.parametrize(
-    "fields", [{"states": "sick"}, {"states": []}, {"timeout": 0}, {"timeout": "1s"}]
+    "fields",
+    [
+        {"states": "sick"},
+        {"states": []},
+        {"timeout": 0},
+        {"timeout": "1s"},
+        {"folder": 5},
+        {"folder": ""},
+    ],
 )
 def test_an_on_finish_that_means_nothing_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption, match=r"test_on_finish\.py"):

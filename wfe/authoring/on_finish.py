@@ -64,6 +64,9 @@ class OnFinish(msgspec.Struct, frozen=True):
             raise refuse(
                 InvalidOption, f"on_finish: timeout={timeout!r} is no number of seconds above 0."
             )
+        folder: object = self.folder
+        if folder is not None and not (isinstance(folder, str) and folder):
+            raise refuse(InvalidOption, f"on_finish: folder={folder!r} is no path, as text.")
 
     @property
     def command(self) -> tuple[str, ...] | None:
