@@ -1,4 +1,4 @@
-"""Release: check, build, ask, tag, publish; or leave no tag and no file behind.
+"""Release: check, build, try out, ask, tag, publish; or leave no tag and no file behind.
 
     wfe run release -p version=0.1.0 --tx 0.1.0 --until waiting        up to the question, exit code 20
     wfe step succeed release:0.1.0:approve:invoke --response '{"approved": true, "by": "kim"}'
@@ -38,6 +38,10 @@ class Request:
     check: list[str] = field(default_factory=lambda: ["make", "check"])
     #: Is given the folder to build in.
     build: list[str] = field(default_factory=lambda: [sys.executable, "-m", "build", "--outdir"])
+    #: Is given that folder when the files are in it.
+    trial: list[str] = field(
+        default_factory=lambda: [sys.executable, str(Path(__file__).with_name("_trial.py"))]
+    )
 
 
 @dataclass(frozen=True)
@@ -153,8 +157,14 @@ def inspect(plan: Plan, files: list[str]) -> None:
             raise PermanentStepFailure(f"{files[0]} is not of version {plan.request.version}")
 
 
+@step("try-out", pure=True)
+def try_out(plan: Plan) -> str:
+    """What the trial says: the files work where there is nothing else."""
+    return run(plan.repository, *plan.request.trial, str(plan.built))
+
+
 @step(async_=True, timeout=WEEK, pure=True)
-def approve(plan: Plan, files: list[str]) -> StepResponse[Answer]:
+def approve(plan: Plan, files: list[str], tried: str) -> StepResponse[Answer]:
     """Waits for an answer such as {"approved": true, "by": "kim"}."""
     return StepResponse.awaiting()
 
@@ -219,7 +229,7 @@ def release(request: Request) -> dict[str, object]:
     run_checks(plan)
     files = build(plan)
     inspect(plan, files)
-    answer = check_answer(approve(plan, files))
+    answer = check_answer(approve(plan, files, try_out(plan)))
     make_tag(plan, answer)
     publish(plan, files)
     with when(request.remote, name="remote"):

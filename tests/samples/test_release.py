@@ -27,6 +27,8 @@ WEEK = 7 * 24 * 3600
 #: Stands for `python -m build --outdir`.
 BUILD = 'mkdir -p "$1" && cp ready/* "$1"'
 CHECK = "echo one; echo 42 passed"
+#: Stands for `python workflows/_trial.py`.
+TRIAL = 'ls "$1" && echo it works'
 
 
 class Repository:
@@ -72,6 +74,7 @@ class Repository:
             "repository": str(self.root),
             "check": ["sh", "-c", check],
             "build": ["sh", "-c", BUILD, "build"],
+            "trial": ["sh", "-c", TRIAL, "trial"],
             **more,
         }
 
@@ -109,6 +112,7 @@ def test_an_approved_version_is_tagged_and_published(repository: Repository) -> 
     run = repository.run()
     assert run.result == {"tag": "v1.0", "files": FILES, "approved_by": "kim"}
     assert run.outputs["run-checks"] == "42 passed"
+    assert run.outputs["try-out"] == "\n".join([*FILES, "it works"])
     assert "Version 1.0, approved by kim" in repository.git("tag", "-n", "--list", "v1.0")
     folder = repository.root / "dist" / "v1.0"
     lines = (folder / "SHA256SUMS").read_text().splitlines()
@@ -173,6 +177,7 @@ def test_a_version_is_released_once(repository: Repository) -> None:
         ("build", {"build": ["no-such-program"]}, "no-such-program"),
         ("build", {"check": "echo more > CHANGELOG.md"}, "has changed since v1.0 was planned"),
         ("inspect", {"build": ["mkdir", "-p"]}, "not a wheel and a source archive"),
+        ("try-out", {"trial": ["sh", "-c", "echo no such module >&2; exit 1"]}, "no such module"),
     ],
 )
 def test_a_step_that_fails_leaves_neither_tag_nor_files(
