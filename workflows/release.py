@@ -8,7 +8,12 @@ Before: the version is in pyproject.toml, CHANGELOG.md has a section for it, eve
 Building needs the package `build` (the extra `dev`). The files and their checksums go to dist/.
 
 When it fails, everything is as before; `wfe executions show release:0.1.0` says why. Run it again.
-An answer of no, or none within a week, undoes it as well.
+An answer of no, or none within a week, undoes it as well. What others have made under the same name,
+a tag here or at the remote, or a folder in dist/, is neither taken for ours nor removed.
+
+As in the samples, an undo belongs to the step before the one that it undoes, so that it cleans up after
+one that was cut off half-way, too: that of `make-plan` removes what was built, that of `check-answer`
+what others could see.
 """
 
 from __future__ import annotations
@@ -17,10 +22,13 @@ import hashlib
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Thread
 
 from wfe import PermanentStepFailure, StepContext, StepResponse, step, when, workflow
 
@@ -52,6 +60,13 @@ class Plan:
     repository: str
     commit: str
     tag: str
+    #: Tells what this release has made from what another one of the version has.
+    run_id: str
+
+    @property
+    def ref(self) -> str:
+        """The tag, as git names it in full."""
+        return f"refs/tags/{self.tag}"
 
     @property
     def target(self) -> Path:
@@ -61,7 +76,7 @@ class Plan:
     @property
     def built(self) -> Path:
         """The same before it is published."""
-        return self.target.with_name(f".{self.tag}")
+        return self.target.with_name(f".{self.tag}.{self.run_id}")
 
 
 @dataclass(frozen=True)
@@ -70,40 +85,66 @@ class Answer:
     by: str = ""
 
 
+@dataclass(frozen=True)
+class Approved:
+    """What may be seen by others. `files`: name → SHA-256."""
+
+    plan: Plan
+    files: dict[str, str]
+    by: str
+
+
 def run(folder: str, *command: str) -> str:
-    """What a program prints. RuntimeError: it failed."""
+    """What a program prints. RuntimeError: it failed; the last that it has said."""
     ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if ended.returncode:
-        raise RuntimeError(f"{' '.join(command)}: {ended.stderr.strip()}")
+        said = (ended.stderr.strip() or ended.stdout.strip()).splitlines()
+        last = "\n".join(said[-10:])
+        raise RuntimeError(f"{' '.join(command)} ended with {ended.returncode}: {last}")
     return ended.stdout.strip()
+
+
+def works(folder: str, *command: str) -> bool:
+    try:
+        run(folder, *command)
+    except RuntimeError:
+        return False
+    return True
 
 
 # --- before anything can be seen -----------------------------------------------------------------
 
 
-def has_tag(plan: Plan) -> bool:
-    return bool(run(plan.repository, "git", "tag", "--list", plan.tag))
-
-
 @step("make-plan")
-def make_plan(request: Request) -> Plan:
-    root = Path(request.repository).absolute()
-    plan = Plan(
-        request, str(root), run(str(root), "git", "rev-parse", "HEAD"), f"v{request.version}"
-    )
-    version = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
-    complaints = []
-    if version != request.version:
-        complaints.append(f"pyproject.toml says {version}")
-    if f"## [{request.version}]" not in (root / "CHANGELOG.md").read_text():
-        complaints.append("CHANGELOG.md has no section for it")
-    if has_tag(plan) or plan.target.exists():
-        complaints.append("there is one already")
-    if run(plan.repository, "git", "status", "--porcelain"):
-        complaints.append("not everything is committed")
+def make_plan(ctx: StepContext, request: Request) -> Plan:
+    root = str(Path(request.repository).absolute())
+    commit = run(root, "git", "rev-parse", "HEAD")
+    plan = Plan(request, root, commit, f"v{request.version}", ctx.run_id)
+    complaints = list(complaints_of(plan))
     if complaints:
         raise PermanentStepFailure(f"{request.version} is not ready: {'; '.join(complaints)}")
     return plan
+
+
+def complaints_of(plan: Plan) -> Iterator[str]:
+    """Why it cannot be released, as far as that can be seen before an hour of checks."""
+    root, request = plan.repository, plan.request
+    version = tomllib.loads(Path(root, "pyproject.toml").read_text())["project"]["version"]
+    if version != request.version:
+        yield f"pyproject.toml says {version}"
+    if f"## [{request.version}]" not in Path(root, "CHANGELOG.md").read_text():
+        yield "CHANGELOG.md has no section for it"
+    if tag_id(plan) or plan.target.exists():
+        yield "there is one already"
+    if request.remote and remote_tag_id(plan):
+        yield f"there is one already at {request.remote}"
+    if run(root, "git", "status", "--porcelain"):
+        yield "not everything is committed"
+    if not works(root, "git", "var", "GIT_COMMITTER_IDENT"):
+        yield "git does not know who makes the tag: git config user.email"
+    python, *rest = request.build
+    if rest[:2] == ["-m", "build"] and not works(root, python, "-c", "import build.__main__"):
+        yield f"the package build is missing: {python} -m pip install build"
 
 
 @make_plan.compensate
@@ -124,37 +165,57 @@ def run_checks(ctx: StepContext, plan: Plan) -> str:
         stderr=subprocess.STDOUT,
         text=True,
     ) as process:
+        Thread(target=end_where_cancelled, args=(ctx, process), daemon=True).start()
         assert process.stdout is not None
         for line in process.stdout:
             ctx.progress(None, line.strip())
-            if ctx.cancelled:
-                process.terminate()
     if process.returncode:
         command = " ".join(plan.request.check)
         raise PermanentStepFailure(f"{command} ended with {process.returncode}: {line.strip()}")
     return line.strip()
 
 
+def end_where_cancelled(ctx: StepContext, process: subprocess.Popen[str]) -> None:
+    """Also a process that says nothing any more, for which its reader waits."""
+    while process.poll() is None:
+        if ctx.cancelled:
+            process.terminate()
+        time.sleep(0.2)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each file of a folder, by name."""
+    found = {}
+    for path in sorted(folder.iterdir()):
+        with path.open("rb") as file:
+            found[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found
+
+
 @step(pure=True)  # undone by `clear_away`
-def build(plan: Plan) -> list[str]:
-    """The names of the files, out of the very commit that was checked."""
+def build(plan: Plan) -> dict[str, str]:
+    """The digests of the files, which are made out of the very commit that was checked."""
     shutil.rmtree(plan.built, ignore_errors=True)
     run(plan.repository, *plan.request.build, str(plan.built))
     head = run(plan.repository, "git", "rev-parse", "HEAD")
     if head != plan.commit or run(plan.repository, "git", "status", "--porcelain"):
         raise PermanentStepFailure(f"{plan.repository} has changed since {plan.tag} was planned")
-    return sorted(file.name for file in plan.built.iterdir())
+    return digests(plan.built)
 
 
 @step(pure=True)
-def inspect(plan: Plan, files: list[str]) -> None:
+def inspect(plan: Plan, files: dict[str, str]) -> None:
     """There is a wheel that says the right version of itself, and a source archive."""
     if [Path(file).suffix for file in files] != [".whl", ".gz"]:
         raise PermanentStepFailure(f"not a wheel and a source archive: {', '.join(files)}")
-    with zipfile.ZipFile(plan.built / files[0]) as wheel:
+    name, archive = files
+    version = plan.request.version
+    with zipfile.ZipFile(plan.built / name) as wheel:
         [metadata] = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
-        if f"Version: {plan.request.version}" not in wheel.read(metadata).decode().splitlines():
-            raise PermanentStepFailure(f"{files[0]} is not of version {plan.request.version}")
+        if f"Version: {version}" not in wheel.read(metadata).decode().splitlines():
+            raise PermanentStepFailure(f"{name} is not of version {version}")
+    if not archive.endswith(f"-{version}.tar.gz"):
+        raise PermanentStepFailure(f"{archive} is not of version {version}")
 
 
 @step("try-out", pure=True)
@@ -164,63 +225,100 @@ def try_out(plan: Plan) -> str:
 
 
 @step(async_=True, timeout=WEEK, pure=True)
-def approve(plan: Plan, files: list[str], tried: str) -> StepResponse[Answer]:
+def approve(plan: Plan, files: dict[str, str], tried: str) -> StepResponse[Answer]:
     """Waits for an answer such as {"approved": true, "by": "kim"}."""
     return StepResponse.awaiting()
 
 
-@step("check-answer", pure=True)
-def check_answer(answer: Answer) -> Answer:
+@step("check-answer")
+def check_answer(plan: Plan, files: dict[str, str], answer: Answer) -> Approved:
+    by = answer.by or "somebody"
     if not answer.approved:
-        raise PermanentStepFailure(f"{answer.by or 'somebody'} did not approve the release")
-    return answer
+        raise PermanentStepFailure(f"{by} did not approve the release")
+    return Approved(plan, files, by)
 
 
 # --- what others see -----------------------------------------------------------------------------
 
 
-@step("make-tag")
-def make_tag(plan: Plan, answer: Answer) -> Plan:
-    message = f"Version {plan.request.version}, approved by {answer.by or 'somebody'}"
-    if not has_tag(plan):  # else an attempt that a crash cut short has made it
-        run(plan.repository, "git", "tag", "-a", "-m", message, plan.tag, plan.commit)
-    return plan
-
-
-@make_tag.compensate
-def delete_tag(plan: Plan | None) -> None:
-    if plan is not None and has_tag(plan):
-        run(plan.repository, "git", "tag", "--delete", plan.tag)
-
-
-@step
-def publish(plan: Plan, files: list[str]) -> Plan:
-    if plan.built.exists():  # else a crash came after the renaming
-        digests = [hashlib.sha256((plan.built / name).read_bytes()).hexdigest() for name in files]
-        lines = [f"{digest}  {name}\n" for digest, name in zip(digests, files, strict=True)]
-        (plan.built / "SHA256SUMS").write_text("".join(lines))
-        plan.built.rename(plan.target)
-    return plan
-
-
-@publish.compensate
-def withdraw(plan: Plan | None) -> None:
-    if plan is not None:
+@check_answer.compensate
+def withdraw(approved: Approved | None) -> None:
+    """The files and the tag, however far they came."""
+    if approved is None or not is_own_tag(approved.plan):  # files come after the tag
+        return
+    plan = approved.plan
+    if not plan.built.exists():  # else what bears the name was not renamed by us
         shutil.rmtree(plan.target, ignore_errors=True)
+    run(plan.repository, "git", "tag", "--delete", plan.tag)
+
+
+@step("make-tag", pure=True)  # undone by `withdraw`
+def make_tag(approved: Approved) -> str:
+    """Its id, which is the same wherever it is pushed to."""
+    plan = approved.plan
+    if not tag_id(plan):  # else an attempt that a crash cut short has made it
+        title = f"Version {plan.request.version}, approved by {approved.by}"
+        words = ("-m", title, "-m", mark(plan), plan.tag, plan.commit)
+        run(plan.repository, "git", "tag", "-a", *words)
+    if not is_own_tag(plan):
+        raise PermanentStepFailure(f"somebody else has made the tag {plan.tag}")
+    return tag_id(plan)
+
+
+@step(pure=True)  # undone by `withdraw`
+def publish(approved: Approved) -> None:
+    """The files as they were approved, with their checksums, in one moment."""
+    plan, files = approved.plan, approved.files
+    if plan.built.exists():
+        sums = plan.built / "SHA256SUMS"
+        sums.unlink(missing_ok=True)
+        if digests(plan.built) != files:
+            raise PermanentStepFailure(f"{plan.built} has changed since it was approved")
+        if plan.target.exists():
+            raise PermanentStepFailure(f"somebody else has made {plan.target}")
+        sums.write_text("".join(f"{digest}  {name}\n" for name, digest in files.items()))
+        plan.built.rename(plan.target)
+    elif not plan.target.exists():  # where it does, a crash came after the renaming
+        raise PermanentStepFailure(f"somebody has removed {plan.built}")
 
 
 @step("push-tag", max_retries=3, retry_interval=10)
-def push_tag(plan: Plan, remote: str) -> None:
-    run(plan.repository, "git", "push", remote, plan.tag)
+def push_tag(plan: Plan) -> None:
+    run(plan.repository, "git", "push", plan.request.remote, plan.ref)
 
 
 @push_tag.compensate
 def delete_pushed_tag(ctx: StepContext) -> None:
     """Also where the push has failed: the tag may have got there all the same."""
-    plan = ctx.outputs["make-plan"]
-    remote, tag = plan["request"]["remote"], plan["tag"]
-    if run(plan["repository"], "git", "ls-remote", remote, f"refs/tags/{tag}"):
-        run(plan["repository"], "git", "push", "--delete", remote, tag)
+    known = ctx.outputs["make-plan"]
+    plan = Plan(**{**known, "request": Request(**known["request"])})
+    if remote_tag_id(plan) == ctx.outputs["make-tag"]:
+        run(plan.repository, "git", "push", "--delete", plan.request.remote, plan.ref)
+
+
+# --- tags ----------------------------------------------------------------------------------------
+
+
+def mark(plan: Plan) -> str:
+    """Stands in the tag that this release makes, and in no other."""
+    return f"Made by the run {plan.run_id} of the workflow release."
+
+
+def tag_id(plan: Plan) -> str:
+    """Empty: there is no such tag."""
+    return run(plan.repository, "git", "for-each-ref", "--format=%(objectname)", plan.ref)
+
+
+def remote_tag_id(plan: Plan) -> str:
+    """Empty: it is not at the remote."""
+    return run(plan.repository, "git", "ls-remote", plan.request.remote, plan.ref).partition("\t")[
+        0
+    ]
+
+
+def is_own_tag(plan: Plan) -> bool:
+    message = run(plan.repository, "git", "for-each-ref", "--format=%(contents)", plan.ref)
+    return mark(plan) in message.splitlines()
 
 
 @workflow("release", description="Check, build, ask, tag and publish a version, or none of it")
@@ -229,9 +327,10 @@ def release(request: Request) -> dict[str, object]:
     run_checks(plan)
     files = build(plan)
     inspect(plan, files)
-    answer = check_answer(approve(plan, files, try_out(plan)))
-    make_tag(plan, answer)
-    publish(plan, files)
+    answer = approve(plan, files, try_out(plan))
+    approved = check_answer(plan, files, answer)
+    make_tag(approved)
+    publish(approved)
     with when(request.remote, name="remote"):
-        push_tag(plan, request.remote)
-    return {"tag": plan.tag, "files": files, "approved_by": answer.by}
+        push_tag(plan)
+    return {"tag": plan.tag, "files": files, "approved_by": approved.by}

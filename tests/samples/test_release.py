@@ -7,7 +7,7 @@ import json
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,17 @@ class Repository:
         return self.git("tag"), pushed, sorted(str(file) for file in self.root.glob("dist/**/*"))
 
 
+def meanwhile(repository: Repository, happens: Callable[[], object], **more: Any) -> Run:
+    """A run, and what happens while it waits for the answer, which is yes."""
+    with VirtualEngine() as engine:
+        engine.run(sample("release"), repository.request(**more), transaction_id="1.0")
+        engine.advance(0)
+        happens()
+        engine.answer("approve", YES["approve"])
+        engine.advance(60)
+        return engine.look(sample("release"), "1.0")
+
+
 NOTHING: tuple[str, str, list[str]] = ("", "", [])
 
 
@@ -110,15 +121,14 @@ def repository(template: Path, tmp_path: Path) -> Repository:
 
 def test_an_approved_version_is_tagged_and_published(repository: Repository) -> None:
     run = repository.run()
-    assert run.result == {"tag": "v1.0", "files": FILES, "approved_by": "kim"}
+    folder = repository.root / "dist" / "v1.0"
+    files = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in FILES}
+    assert run.result == {"tag": "v1.0", "files": files, "approved_by": "kim"}
     assert run.outputs["run-checks"] == "42 passed"
     assert run.outputs["try-out"] == "\n".join([*FILES, "it works"])
     assert "Version 1.0, approved by kim" in repository.git("tag", "-n", "--list", "v1.0")
-    folder = repository.root / "dist" / "v1.0"
     lines = (folder / "SHA256SUMS").read_text().splitlines()
-    assert [line.split() for line in lines] == [
-        [hashlib.sha256((folder / name).read_bytes()).hexdigest(), name] for name in FILES
-    ]
+    assert [line.split() for line in lines] == [[files[name], name] for name in FILES]
     assert repository.look()[1] == ""
 
 
@@ -176,6 +186,7 @@ def test_a_version_is_released_once(repository: Repository) -> None:
         ("build", {"build": ["sh", "-c", "echo no compiler >&2; exit 1"]}, "no compiler"),
         ("build", {"build": ["no-such-program"]}, "no-such-program"),
         ("build", {"check": "echo more > CHANGELOG.md"}, "has changed since v1.0 was planned"),
+        ("build", {"build": ["sh", "-c", "echo on stdout; exit 1"]}, "on stdout"),
         ("inspect", {"build": ["mkdir", "-p"]}, "not a wheel and a source archive"),
         ("try-out", {"trial": ["sh", "-c", "echo no such module >&2; exit 1"]}, "no such module"),
     ],
@@ -188,6 +199,28 @@ def test_a_step_that_fails_leaves_neither_tag_nor_files(
     assert run.errors[0].action == step
     assert complaint in run.errors[0].message
     assert repository.look() == NOTHING
+
+
+def test_a_build_that_cannot_be_is_found_out_before_the_checks(
+    repository: Repository, tmp_path: Path
+) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexit 1\n")
+    python.chmod(0o755)
+    run = repository.run(build=[str(python), "-m", "build", "--outdir"])
+    assert run.timeline == ["make-plan!", "~make-plan"]
+    assert "the package build is missing" in run.errors[0].message
+
+
+def test_who_makes_the_tag_has_to_be_known_before_the_checks(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GIT_COMMITTER_EMAIL")
+    monkeypatch.delenv("EMAIL", raising=False)
+    repository.git("config", "user.useConfigOnly", "true")
+    run = repository.run()
+    assert run.timeline == ["make-plan!", "~make-plan"]
+    assert "git does not know who makes the tag" in run.errors[0].message
 
 
 def test_a_wheel_of_another_version_is_found_out(repository: Repository) -> None:
@@ -212,11 +245,11 @@ def test_no_answer_within_a_week_leaves_neither_tag_nor_files(repository: Reposi
 
 def test_a_remote_that_comes_back_gets_the_tag(repository: Repository) -> None:
     away = repository.remote.with_name("away")
-    repository.remote.rename(away)
     with VirtualEngine() as engine:
         request = repository.request(remote="origin")
         engine.run(sample("release"), request, transaction_id="1.0")
         engine.advance(0)
+        repository.remote.rename(away)
         engine.answer("approve", YES["approve"])
         assert engine.timeline[-1] == "push-tag!"
         away.rename(repository.remote)
@@ -227,20 +260,88 @@ def test_a_remote_that_comes_back_gets_the_tag(repository: Repository) -> None:
 
 def test_a_remote_that_stays_away_needs_a_person(repository: Repository) -> None:
     """Whether the tag has got there nobody can know: the rest is undone, and the end is `failed`."""
-    repository.git("remote", "set-url", "origin", "/nowhere")
-    run = repository.run(remote="origin")
+    run = meanwhile(
+        repository,
+        lambda: repository.git("remote", "set-url", "origin", "/nowhere"),
+        remote="origin",
+    )
     assert run.state == "failed"
-    assert run.timeline[-4:] == ["~push-tag!", "~publish", "~make-tag", "~make-plan"]
+    assert run.timeline[-3:] == ["~push-tag!", "~check-answer", "~make-plan"]
     assert repository.git("tag") == ""
 
 
-def test_checks_end_where_they_are_cancelled(repository: Repository) -> None:
+def test_a_remote_that_is_not_there_is_found_out_at_once(repository: Repository) -> None:
+    run = repository.run(remote="orign")
+    assert run.timeline == ["make-plan!", "~make-plan"]
+    assert "orign" in run.errors[0].message
+
+
+# --- what others have made -----------------------------------------------------------------------
+
+
+def test_a_tag_of_somebody_else_is_neither_used_nor_removed(repository: Repository) -> None:
+    run = meanwhile(repository, lambda: repository.git("tag", "v1.0"))
+    assert run.errors[0].message == "somebody else has made the tag v1.0"
+    assert repository.look() == ("v1.0\n", "", [])
+
+
+def test_a_tag_at_the_remote_is_seen_before_anything_is_made(repository: Repository) -> None:
+    repository.git("push", "origin", "HEAD:refs/tags/v1.0")
+    run = repository.run(remote="origin")
+    assert run.errors[0].message == "1.0 is not ready: there is one already at origin"
+
+
+def test_a_tag_that_comes_to_the_remote_meanwhile_stays_there(repository: Repository) -> None:
+    run = meanwhile(
+        repository,
+        lambda: repository.git("push", "origin", "HEAD:refs/tags/v1.0"),
+        remote="origin",
+    )
+    assert run.state == "reverted"
+    tag, pushed, files = repository.look()
+    assert (tag, "refs/tags/v1.0" in pushed, files) == ("", True, [])
+
+
+def test_two_releases_of_one_version_do_not_disturb_each_other(repository: Repository) -> None:
+    run = meanwhile(repository, repository.run)
+    assert run.errors[0].message == "somebody else has made the tag v1.0"
+    tag, _, files = repository.look()
+    assert (tag, len(files)) == ("v1.0\n", 4)
+
+
+def test_files_are_published_as_they_were_approved(repository: Repository) -> None:
+    def change() -> None:
+        [wheel] = repository.root.glob("dist/.v1.0.*/*.whl")
+        wheel.write_bytes(b"")
+
+    run = meanwhile(repository, change)
+    assert run.errors[0].message.endswith("has changed since it was approved")
+    assert repository.look() == NOTHING
+
+
+def test_files_that_are_gone_are_no_release(repository: Repository) -> None:
+    run = meanwhile(repository, lambda: shutil.rmtree(repository.root / "dist"))
+    assert run.errors[0].message.startswith("somebody has removed ")
+    assert repository.look() == NOTHING
+
+
+def test_a_folder_of_somebody_else_stays(repository: Repository) -> None:
+    own = repository.root / "dist" / "v1.0"
+    run = meanwhile(repository, own.mkdir)
+    assert run.errors[0].message == f"somebody else has made {own}"
+    assert repository.look() == ("", "", [str(own)])
+
+
+@pytest.mark.parametrize("said", [[], ["one", "two"]])
+def test_checks_end_where_they_are_cancelled(repository: Repository, said: list[str]) -> None:
+    """Also those that hang, and so say nothing more."""
     release = module("workflows.release")
-    check = "echo one; echo two; exec sleep 60"
-    plan = release.make_plan(release.Request(**repository.request(check)))
+    check = "".join(f"echo {word}; " for word in said) + "exec sleep 60"
+    request = release.Request(**repository.request(check))
+    plan = release.make_plan.function(StepContext(run_id="r1"), request)
     told: list[str] = []
     ctx = StepContext(
-        is_cancelled=lambda: told == ["one", "two"],
+        is_cancelled=lambda: told == said,
         progress=lambda _, message: told.append(message),
     )
     with pytest.raises(release.PermanentStepFailure, match="ended with -15"):
@@ -260,7 +361,7 @@ def test_undoing_a_release_removes_tag_and_files_everywhere(repository: Reposito
     assert repository.look() == NOTHING
 
 
-@pytest.mark.parametrize("step", ["build", "make-tag", "publish"])
+@pytest.mark.parametrize("step", ["build", "try-out", "make-tag", "publish"])
 def test_a_release_that_was_cut_short_goes_on(repository: Repository, step: str) -> None:
     request = repository.request(remote="origin")
     crash_at(f"after {step}", sample("release"), request, answers=YES)
@@ -268,7 +369,7 @@ def test_a_release_that_was_cut_short_goes_on(repository: Repository, step: str)
     assert (tag, len(pushed.splitlines()), len(files)) == ("v1.0\n", 2, 4)
 
 
-@pytest.mark.parametrize("step", ["~push-tag", "~make-tag"])
+@pytest.mark.parametrize("step", ["~push-tag", "~check-answer"])
 def test_an_undo_that_was_cut_short_goes_on(repository: Repository, step: str) -> None:
     hook = repository.remote / "hooks" / "update"
     hook.write_text("#!/bin/sh\nexit 1\n")
@@ -276,6 +377,22 @@ def test_an_undo_that_was_cut_short_goes_on(repository: Repository, step: str) -
     request = repository.request(remote="origin")
     run = crash_at(f"after {step}", sample("release"), request, answers=YES)
     assert run.state == "reverted"
+    assert repository.look() == NOTHING
+
+
+@pytest.mark.parametrize("last", ["build", "make_tag", "publish"])
+def test_what_was_made_and_never_recorded_is_undone(repository: Repository, last: str) -> None:
+    """Whatever becomes of a step that a crash has cut off: the undos before it know."""
+    release = module("workflows.release")
+    request = release.Request(**repository.request())
+    plan = release.make_plan.function(StepContext(run_id="r1"), request)
+    files = release.build.function(plan)
+    approved = release.check_answer.function(plan, files, release.Answer(True, "kim"))
+    for step in ("make_tag", "publish")[: ("build", "make_tag", "publish").index(last)]:
+        getattr(release, step).function(approved)
+    assert repository.look() != NOTHING
+    release.withdraw(approved)
+    release.clear_away(plan)
     assert repository.look() == NOTHING
 
 
