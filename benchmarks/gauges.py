@@ -24,14 +24,6 @@ def peak() -> int:
     return most if sys.platform == "darwin" else most * 1024
 
 
-def resident() -> int:
-    """Bytes of memory that this process has now; its peak where the system does not say."""
-    if not _STATUS.exists():
-        return peak()
-    line = next(line for line in _STATUS.read_text().split("\n") if line.startswith("VmRSS"))
-    return int(line.split()[1]) * 1024
-
-
 def empty() -> int:
     """Bytes of memory that a Python process of this interpreter has that does nothing."""
     told = subprocess.run(

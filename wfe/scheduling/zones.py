@@ -26,10 +26,6 @@ class Change(NamedTuple):
     old: datetime
     new: datetime
 
-    @property
-    def is_forward(self) -> bool:
-        return self.new > self.old
-
     def skips(self, wall: datetime) -> bool:
         """Whether `wall` is missing because of it."""
         return self.old <= wall < self.new
