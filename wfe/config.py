@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 from wfe import endings
 from wfe.durations import duration
 from wfe.errors import UsageError
+from wfe.near import near
 
 DAY = 86_400.0
 
@@ -245,12 +246,9 @@ def _value(key: str, raw: Any, origin: str, base: Path) -> Value:
 
 def _check_key(key: str, file: Path) -> None:
     if key not in SETTINGS:
-        from difflib import get_close_matches
-
-        near = get_close_matches(key, SETTINGS, n=1, cutoff=0.5)
         raise UsageError(
             f"{file}: there is no setting {key!r}.",
-            hint=f"Did you mean {near[0]}?" if near else f"There are: {', '.join(SETTINGS)}.",
+            hint=near(key, SETTINGS) or f"There are: {', '.join(SETTINGS)}.",
         )
 
 

@@ -65,5 +65,6 @@ def test_authoring_does_not_load_what_only_running_needs() -> None:
         "endings",
         "errors",
         "model",
+        "near",
         "plain",
     }

@@ -17,13 +17,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from wfe.authoring.near import near
 from wfe.authoring.nodes import Guard, Node, Work
 from wfe.authoring.places import Place, caller, refuse
 from wfe.authoring.references import OutputSource, Reference
 from wfe.authoring.shapes import UNKNOWN, Shape
 from wfe.errors import DefinitionError, DuplicateStep, InvalidOption, ReferenceMisuse
 from wfe.model import Flow, StepKind, StepOptions, StepSpec, WorkflowOptions
+from wfe.near import near
 
 if TYPE_CHECKING:
     from wfe.authoring.hooks import Hook

@@ -12,7 +12,6 @@ from typing import Any, Generic, ParamSpec, TypeVar, Union, overload
 from wfe.authoring.composition import Composition, Entry, the_body
 from wfe.authoring.conversion import converter
 from wfe.authoring.inputs import Inputs, refuse_captured, template
-from wfe.authoring.near import near
 from wfe.authoring.nodes import Handler, Work
 from wfe.authoring.options import checked_name
 from wfe.authoring.places import Place, place_of, refuse
@@ -22,6 +21,7 @@ from wfe.authoring.signatures import check_function
 from wfe.authoring.steps import set_undo
 from wfe.errors import DefinitionError
 from wfe.model import StepKind, StepOptions
+from wfe.near import near
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple, TypedDict
 
 import msgspec
 
-from wfe.authoring.near import near
 from wfe.authoring.on_finish import Given, OnFinish, Told, on_finish
 from wfe.authoring.places import refuse
 from wfe.authoring.schedules import Schedule, refuse_what_never_fires
 from wfe.errors import InvalidName, InvalidOption
 from wfe.model import StepOptions, WorkflowOptions, check_name
+from wfe.near import near
 
 #: Of a step that says nothing.
 DEFAULTS = StepOptions()

@@ -17,9 +17,9 @@ from typing import Any, Union
 import msgspec
 
 from wfe.authoring.conversion import Mismatch, converter, type_name
-from wfe.authoring.near import near
 from wfe.authoring.responses import StepResponse
 from wfe.errors import InvalidInput
+from wfe.near import near
 
 
 def refuse_strays(value: Any, fitted: Any, *, what: str) -> None:

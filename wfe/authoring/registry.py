@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from wfe.authoring.near import near_names
 from wfe.authoring.places import Place, refuse
 from wfe.errors import DefinitionError, DuplicateWorkflow, NotFound, WorkflowNotFound
+from wfe.near import near, near_names
 
 if TYPE_CHECKING:
     from wfe.authoring.resources import Resource
@@ -90,10 +90,8 @@ class Registry:
         """
         found = self._resources.get(name)
         if found is None:
-            names = near_names(name, self._resources)
             raise NotFound(
-                f"There is no resource {name!r}."
-                + (f" Did you mean {' or '.join(names)}?" if names else ""),
+                f"There is no resource {name!r}. {near(name, self._resources)}".rstrip(),
                 hint="Give it to the engine (resources=...) or write a @resource factory.",
             )
         return found

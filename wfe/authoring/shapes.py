@@ -20,10 +20,10 @@ from typing import Any, Final, Union
 
 import msgspec
 
-from wfe.authoring.near import near
 from wfe.authoring.places import refuse
 from wfe.authoring.responses import StepResponse, WorkflowResponse
 from wfe.errors import ReferenceMisuse
+from wfe.near import near
 from wfe.plain import is_pydantic_model
 
 _NUMBERS = (int, float, bool)

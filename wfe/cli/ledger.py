@@ -135,7 +135,7 @@ def find(session: Session, reader: Reader | None, name: str) -> ScheduleRow:
     Raises:
         NotFound: there is no such schedule; near names are told.
     """
-    from wfe.authoring.near import near_names
+    from wfe.near import near_names
 
     rows = {row.name: row for row in reader.ledger.schedules()} if reader is not None else {}
     if name in rows:

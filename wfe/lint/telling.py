@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from wfe.authoring.near import near
 from wfe.authoring.workflows import Workflow
 from wfe.lint.findings import Finding, Level
+from wfe.near import near
 
 CODE = "on-finish"
 

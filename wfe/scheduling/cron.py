@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 from croniter import croniter
 
-from wfe.authoring.near import near
 from wfe.clock import utc
 from wfe.errors import InvalidSchedule
+from wfe.near import near
 from wfe.scheduling import doubts, moments, words
 from wfe.scheduling.fields import COLUMNS, Column, Fields
 from wfe.scheduling.zones import zone_of

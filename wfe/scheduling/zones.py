@@ -10,8 +10,8 @@ import zoneinfo
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import NamedTuple
 
-from wfe.authoring.near import near_names
 from wfe.errors import InvalidSchedule
+from wfe.near import near_names
 
 SECOND = timedelta(seconds=1)
 DAY = timedelta(days=1)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from wfe.authoring.near import near_names
 from wfe.authoring.workflows import Workflow
 from wfe.errors import PermanentStepFailure, UsageError
 from wfe.model import Action, CommandResult, StepKey
+from wfe.near import near
 from wfe.runtime.engine import Engine
 from wfe.store.contract import CheckpointStore, WaitingStep
 from wfe.testing.families import family
@@ -29,12 +29,9 @@ def checked(answers: Answers | None, workflow: Workflow[Any, Any]) -> Answers:
     for name in answers or {}:
         step = StepKey.parse(name).step if ":" in name else name.removeprefix("~")
         if step not in steps:
-            near = near_names(step, steps)
             raise UsageError(
                 f"answers has {name!r}, but {workflow.id!r} has no step of that name.",
-                hint=f"Did you mean {' or '.join(near)}?"
-                if near
-                else f"Steps: {', '.join(steps)}.",
+                hint=near(step, steps) or f"Steps: {', '.join(steps)}.",
             )
     return answers or {}
 
