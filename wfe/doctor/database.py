@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from wfe.doctor.results import NAMED, quoted, result
 from wfe.errors import SchemaTooOld, StoreError
 from wfe.store import owners, private, signals, standing, trouble
 from wfe.store.checkup import Result
@@ -17,17 +17,7 @@ from wfe.store.facts import NEWEST
 from wfe.store.invariants import Finding
 from wfe.store.reader import SQLiteReader
 
-#: Findings of one check that are named; the others are counted.
-NAMED = 10
-
-
 _BY_EFFECTIVE_USER = os.access in os.supports_effective_ids
-
-
-def result(name: str, claim: str, findings: Iterable[Finding] = ()) -> Result:
-    """What a check came to."""
-    found = list(findings)
-    return Result(name, claim, len(found), found[:NAMED])
 
 
 def unreadable(path: Path, error: StoreError) -> Result:
@@ -36,7 +26,7 @@ def unreadable(path: Path, error: StoreError) -> Result:
     if isinstance(error, SchemaTooOld):
         mend = "wfe db migrate"
     elif is_another_file(path, error):
-        mend = f"mv -n {quoted(str(path))} {quoted(f'{path}.other')}"
+        mend = f"mv -n {quoted(path)} {quoted(f'{path}.other')}"
     finding = Finding(str(error) if mend is None else error.message, mend=mend)
     return result("reading", "it can be looked into", [finding])
 
@@ -72,7 +62,7 @@ def writable(path: Path) -> Result:
         [
             Finding(
                 f"{one} cannot be written to: nothing is run, and no answer taken.",
-                mend=f"chmod u+w {shlex.quote(str(one))}" if _is_closed(one) else None,
+                mend=f"chmod u+w {quoted(one)}" if _is_closed(one) else None,
             )
             for one in (path.parent, path)
             if not os.access(one, os.W_OK, effective_ids=_BY_EFFECTIVE_USER)
@@ -109,20 +99,13 @@ def contents(
             Finding(
                 "could go on, and no process has it in hand.",
                 str(key),
-                f"wfe executions resume {quoted(str(key))}",
+                f"wfe executions resume {quoted(key)}",
             )
             for key in reader.interrupted(now, 10 * NAMED)
         ],
     )
     late = standing.pending(connection, now - timedelta(seconds=patience))
     yield result("commands", "every command was taken", map(_of_pending, late))
-
-
-def quoted(word: str) -> str:
-    """A word of a command line."""
-    import shlex
-
-    return shlex.quote(word)
 
 
 def _of_pending(one: standing.Pending) -> Finding:
@@ -133,5 +116,5 @@ def _of_pending(one: standing.Pending) -> Finding:
     return Finding(
         f"was sent {what!r}{sender} at {one.sent_at.isoformat(timespec='seconds')}: {why}.",
         str(one.key),
-        f"wfe executions {command} {quoted(str(one.key))}",
+        f"wfe executions {command} {quoted(one.key)}",
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from wfe.discover import Catalog
-from wfe.doctor.database import quoted, result
+from wfe.doctor.results import quoted, result
 from wfe.engine.redefinition import carried_over
 from wfe.errors import DefinitionChanged, WfeError
 from wfe.model import ExecutionKey
@@ -72,7 +72,7 @@ def _missing(group: standing.Group) -> Finding:
     return Finding(
         f"{group.number} unfinished execution{'s' * many} of {group.workflow_id!r}, such as "
         f"{group.example}: no module here defines it. Bring it back, or name its module.",
-        mend=f"wfe executions resume {quoted(str(group.example))} --app FILE",
+        mend=f"wfe executions resume {quoted(group.example)} --app FILE",
     )
 
 

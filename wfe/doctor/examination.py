@@ -1,6 +1,6 @@
 """The examination of a project: its database, its workflows, and the machine that they are on.
 
-    for result in examine(config, now): ...
+    for result in examine(config, now, load_workflows): ...
 
 Each check is a claim with what speaks against it, and the command that mends that. It changes nothing.
 Modules are loaded, as unfinished executions need them; no step runs.
@@ -16,6 +16,7 @@ from pathlib import Path
 from wfe.config import Config
 from wfe.discover import Catalog
 from wfe.doctor import database, definitions, machine, readings, telling
+from wfe.doctor.results import result
 from wfe.errors import StoreError
 from wfe.store import standing, trouble
 from wfe.store.checkup import Result
@@ -28,7 +29,7 @@ def examine(
     """The result of each check as soon as it is there."""
     path = absolute(config.db)
     if not path.exists():
-        yield database.result("database", f"there is no {path} yet: the first run makes it")
+        yield result("database", f"there is no {path} yet: the first run makes it")
     catalog = load_workflows()
     yield definitions.modules(catalog)
     newest = None

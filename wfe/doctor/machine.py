@@ -9,7 +9,7 @@ import zoneinfo
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from wfe.doctor.database import result
+from wfe.doctor.results import result
 from wfe.store import standing
 from wfe.store.checkup import Result
 from wfe.store.facts import SQLITE

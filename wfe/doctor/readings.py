@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wfe.doctor.database import quoted, result
+from wfe.doctor.results import quoted, result
 from wfe.errors import InvalidSchedule
 from wfe.store.checkup import Result
 from wfe.store.invariants import Finding

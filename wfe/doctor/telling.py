@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wfe.config import OFF, Config
 from wfe.discover import Catalog
-from wfe.doctor.database import NAMED, result
+from wfe.doctor.results import NAMED, result
 from wfe.endings import WORKFLOW
 from wfe.store.checkup import Result
 from wfe.store.connection import Connection

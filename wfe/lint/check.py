@@ -2,9 +2,9 @@
 
     look_through(catalog, now) -> findings
 
-Modules that do not load, names that are defined twice, and an `on_finish` that cannot be are errors
-that are seen in all workflows together (NOTICED); the rest is found by RULES, each of which looks at one workflow. What is found at one line of code is told
-once, however many workflows use it.
+Modules that do not load, names that are defined twice, and an `on_finish` that cannot be are errors that
+are seen in all workflows together (NOTICED); the rest is found by RULES, each of which looks at one
+workflow. What is found at one line of code is told once, however many workflows use it.
 """
 
 from __future__ import annotations
