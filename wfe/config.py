@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from wfe import endings
-from wfe.durations import duration
+from wfe.durations import CENTURY, duration
 from wfe.errors import UsageError
 from wfe.near import near
 
@@ -58,7 +58,10 @@ def _apps(value: Any, base: Path) -> tuple[str, ...]:
 
 
 def _duration(value: Any, base: Path) -> float:
-    return duration(value)
+    seconds = duration(value)
+    if seconds > CENTURY:
+        raise ValueError(f"{value!r} is longer than a century")
+    return seconds
 
 
 def _on_finish(value: Any, base: Path) -> str | tuple[str, ...]:
@@ -70,7 +73,7 @@ def _endings(value: Any, base: Path) -> tuple[str, ...]:
 
 
 def _above_nothing(value: Any, base: Path) -> float:
-    seconds = duration(value)
+    seconds = _duration(value, base)
     if seconds <= 0:
         raise ValueError(f"{value!r} is no time at all")
     return seconds

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+#: The longest that anything may be set to take, in seconds: a moment further off may not exist.
+CENTURY = 100 * 366 * 86_400.0
+
 _NUMBER = r"\d+(?:\.\d+)?"
 _UNITS = {"d": 86_400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 

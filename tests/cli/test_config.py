@@ -86,6 +86,7 @@ def test_an_unknown_key_is_refused_with_a_near_one(folder: Path) -> None:
         ("color = 'blue'", "'blue' is none of auto, always, never"),
         ("grace = 'soon'", "'soon' is no duration"),
         ("grace = true", "True is no duration"),
+        ("accept_timeout = '99999999d'", "'99999999d' is longer than a century"),
         ("db = ", "not valid TOML"),
     ],
 )

@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "near": set(),
     "endings": {"model"},
     "engine": {"errors", "model"},
-    "authoring": {"errors", "model", "plain", "near", "endings"},
+    "authoring": {"errors", "model", "plain", "near", "durations", "endings"},
     "store": {"errors", "model", "clock", "plain", "durations"},
     "runtime": {"errors", "clock", "model", "engine", "authoring", "store", "endings"},
     # It starts executions, through the engine's public face, and writes into the ledger. Nothing below

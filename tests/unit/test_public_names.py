@@ -62,6 +62,7 @@ def test_authoring_does_not_load_what_only_running_needs() -> None:
     loaded = {name for name in printed if name.startswith("wfe.")}
     assert {name.split(".")[1] for name in loaded} == {
         "authoring",
+        "durations",
         "endings",
         "errors",
         "model",

@@ -5,7 +5,7 @@ Static typing knows them from the TypedDicts; whoever has none is told at load.
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypedDict
 
@@ -14,6 +14,7 @@ import msgspec
 from wfe.authoring.on_finish import Given, OnFinish, Told, on_finish
 from wfe.authoring.places import refuse
 from wfe.authoring.schedules import Schedule, refuse_what_never_fires
+from wfe.durations import CENTURY
 from wfe.errors import InvalidName, InvalidOption
 from wfe.model import StepOptions, WorkflowOptions, check_name
 from wfe.near import near
@@ -113,11 +114,12 @@ def checked_name(name: object, *, what: str) -> str:
 
 
 class _Rule(NamedTuple):
-    """What an option may be: the type, and the lowest number where it is one."""
+    """What an option may be: the type, and the range where it is a number."""
 
     wanted: str
     type: type[Any]
     least: float = 0.0
+    most: float = sys.float_info.max
     optional: bool = False
 
     def checked(self, value: Any) -> Any:
@@ -132,7 +134,7 @@ class _Rule(NamedTuple):
             value = float(value)
         if type(value) is not self.type:
             raise ValueError
-        if self.type in (int, float) and not self.least <= value < math.inf:
+        if self.type in (int, float) and not self.least <= value <= self.most:
             raise ValueError
         return value
 
@@ -141,6 +143,9 @@ _SWITCH = _Rule("True or False", bool)
 _COUNT = _Rule("a whole number from 0 on", int)
 _DURATION = _Rule("a number of seconds from 0 on", float)
 _MAYBE_DURATION = _Rule("a number of seconds from 0 on, or None", float, optional=True)
+_MAYBE_LIMIT = _Rule(
+    "a number of seconds from 0 to a century, or None", float, most=CENTURY, optional=True
+)
 
 _STEP: Mapping[str, _Rule] = {
     "max_retries": _COUNT,
@@ -150,8 +155,8 @@ _STEP: Mapping[str, _Rule] = {
     "retry_jitter": _Rule("a fraction from 0 on", float),
     "auto_retry": _SWITCH,
     "async_": _SWITCH,
-    "timeout": _MAYBE_DURATION,
-    "retry_interval_awaiting": _MAYBE_DURATION,
+    "timeout": _MAYBE_LIMIT,
+    "retry_interval_awaiting": _MAYBE_LIMIT,
     "max_awaiting_retries": _Rule("a whole number from 0 on, or None", int, optional=True),
     "compensate_async": _SWITCH,
     "continue_on_permanent_failure": _SWITCH,
@@ -163,7 +168,7 @@ _STEP: Mapping[str, _Rule] = {
 }
 
 _WORKFLOW: Mapping[str, _Rule] = {
-    "timeout": _MAYBE_DURATION,
+    "timeout": _MAYBE_LIMIT,
     "retention_time": _MAYBE_DURATION,
     "idempotent": _SWITCH,
     "store": _SWITCH,
@@ -194,7 +199,7 @@ def _checked(given: Mapping[str, Any], allowed: Mapping[str, _Rule], what: str) 
             value = Schedule(cron=value)
         try:
             checked[name] = allowed[name].checked(value)
-        except ValueError:
+        except (ValueError, OverflowError):
             wanted = allowed[name].wanted
             raise refuse(InvalidOption, f"{name}={value!r}: it must be {wanted}.") from None
     return checked

@@ -10,10 +10,10 @@ from wfe.authoring.composition import Entry, the_body
 from wfe.authoring.nodes import Handler, Work
 from wfe.authoring.options import checked_name
 from wfe.authoring.steps import bind
+from wfe.durations import CENTURY
 from wfe.model import StepKind, StepOptions
 
-#: At most a century, so that the wake-up time is a date that can be written down.
-Seconds = Annotated[float, msgspec.Meta(ge=0, le=100 * 366 * 24 * 3600)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=CENTURY)]
 
 
 async def _rest(seconds: Seconds) -> None:
