@@ -633,3 +633,22 @@ def test_one_that_was_stopped_is_not_started_again(world: World) -> None:
             await world.scheduler.start()
 
     world.play(test)
+
+
+def test_a_tick_that_somebody_asks_for_is_begun_by_nobody_else(world: World) -> None:
+    world.job()
+
+    async def test(world: World) -> None:
+        plan = Plan("nightly", "job", Schedule(cron="0 0 * * *"), anchor=at(0))
+        await world.scheduler.add(plan)
+
+        async def disturb() -> None:
+            for _ in range(200):
+                world.scheduler.wake()
+                await asyncio.sleep(0)
+
+        tick, _ = await asyncio.gather(world.scheduler.trigger(plan), disturb())
+        await world.wait(1)
+        assert world.decided == [tick]
+
+    world.play(test)

@@ -45,6 +45,8 @@ class Firing:
         self.plans: dict[str, Plan] = {}
         #: Claimed here, and not settled yet.
         self._claimed: dict[tuple[str, datetime], Tick] = {}
+        #: Those of them that are being begun, by the loop or by who has asked for one.
+        self._at_work: set[tuple[str, datetime]] = set()
         #: Schedules that have ticks which wait for others.
         self._queues: set[str] = set()
 
@@ -144,8 +146,9 @@ class Firing:
         Raises:
             StoreError: it is still busy.
         """
-        if self._claimed:
-            await self._begin(list(self._claimed.values()))
+        left = [tick for key, tick in self._claimed.items() if key not in self._at_work]
+        if left:
+            await self._begin(left)
 
     async def look(self) -> None:
         """Begin what is pending: claimed by somebody who is gone, or to be run after another.
@@ -170,7 +173,15 @@ class Firing:
 
     async def _begin(self, ticks: Collection[Tick]) -> list[Tick]:
         """Begin claimed ticks, together, and settle them; those that were decided on."""
-        self._claimed.update({_key(tick): tick for tick in ticks})
+        claimed = {_key(tick): tick for tick in ticks}
+        self._claimed |= claimed
+        self._at_work |= claimed.keys()
+        try:
+            return await self._begin_and_settle(ticks)
+        finally:
+            self._at_work -= claimed.keys()
+
+    async def _begin_and_settle(self, ticks: Collection[Tick]) -> list[Tick]:
         for tick in ticks:
             self._listen(tick)
         found = await asyncio.gather(
