@@ -578,3 +578,21 @@ def test_a_schedule_that_means_nothing_is_an_error(project: Project) -> None:
     (line,) = ended.lines
     assert line.startswith("workflows/bad.py:6: error import: ")
     assert "there is no day 31 in February, so that it would never fire" in line
+
+
+def test_what_has_no_code_is_told_at_the_line_that_uses_it(project: Project) -> None:
+    """It was told at a line of whatever program looked."""
+    project.write(
+        "workflows/builtin.py",
+        HEAD
+        + """
+put = step("put")(print)
+
+@workflow("bad")
+def bad():
+    put("a")
+    put.config(name="put-again")("b")
+""",
+    )
+    lines = project.wfe("workflows", "check").out.splitlines()
+    assert [line.split(" warning ")[0] for line in lines] == ["workflows/builtin.py:7:"]

@@ -56,12 +56,15 @@ def caller() -> Place:
 
 def place_of(function: Callable[..., Any]) -> Place:
     """Where `function` is defined; the caller's place for one without Python code."""
+    return place_in_code(function) or caller()
+
+
+def place_in_code(function: Callable[..., Any]) -> Place | None:
+    """Where `function` is defined; None for one without Python code, such as a builtin."""
     while isinstance(function, functools.partial):
         function = function.func
     code = getattr(inspect.unwrap(function), "__code__", None)
-    if code is None:
-        return caller()
-    return Place(code.co_filename, code.co_firstlineno)
+    return None if code is None else Place(code.co_filename, code.co_firstlineno)
 
 
 def names_around(function: Callable[..., Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, Union
 
 from wfe.authoring.conversion import type_name
 from wfe.authoring.nodes import Node
-from wfe.authoring.places import place_of
+from wfe.authoring.places import place_in_code
 from wfe.authoring.workflows import Workflow
 from wfe.lint.findings import Said, of_step
 from wfe.model import StepKind, StepSpec
@@ -34,7 +34,7 @@ def without_undo(workflow: Workflow[Any, Any], now: datetime) -> Iterator[Said]:
                 f"The step {left.spec.name!r} of {owner.id!r}{inside} has no undo, and {culprit!r} "
                 "may fail after it.",
                 f"Write @{_variable(left)}.compensate, or @step(pure=True) where there is nothing to undo.",
-                place=place_of(left.handler.function),
+                place=place_in_code(left.handler.function),
             )
 
 
@@ -59,7 +59,7 @@ def cannot_take_none(workflow: Workflow[Any, Any], now: datetime) -> Iterator[Sa
                 f"The undo of the step {node.spec.name!r} takes {wanted}, but receives None where the "
                 "step has failed, or its time was up, before it returned.",
                 f"Write {parameter}: {wanted} | None, and undo what can be there then.",
-                place=None if node.handler.undo is None else place_of(node.handler.undo),
+                place=None if node.handler.undo is None else place_in_code(node.handler.undo),
             )
 
 
