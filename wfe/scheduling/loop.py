@@ -160,8 +160,10 @@ class Scheduler:
         self._is_fresh.clear()
         self._woken.set()
         is_fresh = asyncio.ensure_future(self._is_fresh.wait())
-        await asyncio.wait((is_fresh, task), return_when=asyncio.FIRST_COMPLETED)
-        is_fresh.cancel()
+        try:
+            await asyncio.wait((is_fresh, task), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            is_fresh.cancel()
 
     async def _renew(self) -> None:
         self.failures.clear()
