@@ -169,6 +169,10 @@ def test_a_misspelled_option_is_refused_with_near_names() -> None:
         (Schedule(cron="every day"), "is refused"),
         (Schedule(cron="0 3 * * *", timezone="Mars/Base"), "there is no time zone 'Mars/Base'"),
         (Schedule(cron="* * * * *", jitter=60), "its jitter, 60 seconds"),
+        (
+            Schedule(cron="0 3 2 2 *", start=NEW_YEAR, end=NEW_YEAR + timedelta(days=31)),
+            "it never fires between ",
+        ),
     ],
 )
 def test_a_schedule_that_cannot_fire_is_refused_at_the_line_of_the_workflow(

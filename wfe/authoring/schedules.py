@@ -105,7 +105,8 @@ def refuse_what_never_fires(schedule: Schedule) -> None:
         InvalidOption: its expression or its time zone means nothing, or it would never fire.
     """
     is_usual = schedule.cron is None or _USUAL.fullmatch(schedule.cron) is not None
-    if is_usual and schedule.timezone == "UTC" and not schedule.jitter:
+    is_bounded = schedule.start is not None and schedule.end is not None
+    if is_usual and schedule.timezone == "UTC" and not schedule.jitter and not is_bounded:
         return
     # It knows this module: it is asked for when it is needed.
     from wfe.scheduling.schedule import Timetable

@@ -29,11 +29,13 @@ class Timetable:
 
         Raises:
             InvalidSchedule: the expression, the interval or the zone means nothing; it never fires,
-                or its jitter is not less than the time between two ticks.
+                or not between its start and its end; or its jitter is not less than the time between
+                two ticks.
         """
         self.schedule = schedule
         self.timing = _timing(schedule, utc(anchor))
         self.zone = zone_of(schedule.timezone, expression=self.timing.text)
+        self._refuse_empty_bounds()
         self._refuse_long_jitter(utc(anchor))
 
     def anchored(self, anchor: datetime) -> Timetable:
@@ -58,6 +60,16 @@ class Timetable:
         """What the execution of a tick is given; None: nothing."""
         given = self.schedule.input
         return utc(tick) if given == SCHEDULED_FOR else given
+
+    def _refuse_empty_bounds(self) -> None:
+        start, end = self.schedule.start, self.schedule.end
+        if (
+            start is not None
+            and end is not None
+            and self.next(start - timedelta.resolution) is None
+        ):
+            between = f"{start.isoformat()} and {end.isoformat()}"
+            raise InvalidSchedule(self.timing.text, f"it never fires between {between}")
 
     def _refuse_long_jitter(self, anchor: datetime) -> None:
         jitter = self.schedule.jitter
