@@ -3,22 +3,19 @@
     async with Engine(...) as engine, Scheduler(engine):
         ...
 
-One task for all schedules, and a heap with the next moment of each: a schedule costs an entry, not a
-timer. The task sleeps until the first of them, half a minute at most, and then compares the wall clock,
-which may have been set, or gone on while the machine was suspended. Never early: what is not due by the
-clock stays in the heap. Never twice: the ledger has a tick once. Never silently missed: ticks that came
-while nobody was there, or that must not run, have their rows as well.
+One task for all schedules. It sleeps until the first of them is due, half a minute at most, and then
+compares the wall clock, which may have been set, or gone on while the machine was suspended. Never early:
+what is not due by the clock stays where it is. Never twice: the ledger has a tick once. Never silently
+missed: ticks that came while nobody was there, or that must not run, have their rows as well.
 """
 
 from __future__ import annotations
 
 import asyncio
-import heapq
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from types import TracebackType
 from typing import Self
 
@@ -27,11 +24,12 @@ from wfe.errors import InvalidSchedule, StoreBusy, StoreError, UsageError
 from wfe.runtime.engine import Engine
 from wfe.scheduling.firing import Firing
 from wfe.scheduling.orphans import Orphans
+from wfe.scheduling.others import Others
 from wfe.scheduling.plan import Plan, own_plan
 from wfe.scheduling.reading import changed_reading
-from wfe.scheduling.served import Served, Upcoming
+from wfe.scheduling.served import Agenda, Served, Upcoming
 from wfe.store import owners
-from wfe.store.ledger import Claim, ScheduleRow, Tick
+from wfe.store.ledger import Claim, Tick
 
 logger = logging.getLogger("wfe")
 
@@ -75,11 +73,8 @@ class Scheduler:
         #: Schedules of workflows that mean nothing, by the workflow's id: they are not served.
         self.failures: dict[str, InvalidSchedule] = {}
         self._firing = Firing(engine, self.owner, on_tick=self._on_tick, wake=self.wake)
-        self._entries: dict[str, Served] = {}
-        #: By schedule that is served here: who else has it in hand, and lived when it was looked at.
-        self._others: dict[str, str] = {}
-        self._heap: list[tuple[datetime, int, Served]] = []
-        self._numbers = count()
+        self._agenda = Agenda()
+        self._others = Others(self.owner)
         self._woken = asyncio.Event()
         #: When pending ticks are looked at next: as soon as it is started.
         self._look_at = datetime.min.replace(tzinfo=UTC)
@@ -168,12 +163,12 @@ class Scheduler:
     async def _renew(self) -> None:
         self.failures.clear()
         wanted = {plan.name: plan for plan in self._own_plans()} if self._own else {}
-        for entry in list(self._entries.values()):
+        for entry in self._agenda:
             plan = entry.plan
             if plan.origin == "command" or (entry.vain and plan.name not in wanted):
                 continue
             if plan.name not in wanted:
-                del self._entries[plan.name]
+                self._agenda.drop(plan.name)
                 if plan.workflow_id not in self._engine.registry.ids():
                     self._enter(Served(plan, entry.since, entry.fired, vain=_no_workflow(plan)))
             elif not entry.vain and wanted[plan.name].registration == plan.registration:
@@ -207,7 +202,7 @@ class Scheduler:
                 logger.warning("%s See: %s", change.sentence, change.preview)
             self._firing.plans[plan.name] = plan
             self._enter(Served(plan, min(row.accounted_until, now), row.fired))
-        self._note_others(rows)
+        self._others.note(rows, self._agenda)
 
     async def trigger(self, plan: Plan) -> Tick | None:
         """Begin an execution of a schedule now, beside its ticks; what came of it: where executions
@@ -236,32 +231,24 @@ class Scheduler:
     @property
     def upcoming(self) -> list[Upcoming]:
         """What is served, by name."""
-        entries = sorted(self._entries.values(), key=lambda entry: entry.plan.name)
-        return [Upcoming(entry.plan, entry.due) for entry in entries]
+        return [Upcoming(entry.plan, entry.due) for entry in self._agenda]
 
     @property
     def is_over(self) -> bool:
         """Nothing that is served fires any more, nor waits for its beginning."""
-        return not self._entries and self._firing.is_idle
+        return not self._agenda and self._firing.is_idle
 
     def _enter(self, entry: Served) -> None:
-        self._entries[entry.plan.name] = entry
-        self._push(entry)
+        self._agenda.enter(entry)
         self._woken.set()
 
-    def _push(self, entry: Served) -> None:
-        if entry.due is None or entry.is_over:
-            self._entries.pop(entry.plan.name, None)
-        else:
-            heapq.heappush(self._heap, (entry.due, next(self._numbers), entry))
-
     def _on_tick(self, tick: Tick) -> None:
-        entry = self._entries.get(tick.schedule)
+        entry = self._agenda.get(tick.schedule)
         if entry is not None and tick.kind == "tick":
             entry.fired += tick.state == "fired"
             entry.is_exhausted &= tick.state == "fired"
             if entry.is_over:
-                del self._entries[tick.schedule]
+                self._agenda.drop(tick.schedule)
         if self._tell is not None:
             self._tell(tick)
 
@@ -291,7 +278,7 @@ class Scheduler:
             await self._renew()
         await self._firing.go_on()
         await self._fire(self._due())
-        if self._now >= self._review_at or self._is_one_gone():
+        if self._now >= self._review_at or self._others.has_lost_one():
             await self._review()
             # Who was stopped, or is on another host, is gone when its lease is: only the ledger tells.
             self._review_at = self._now + (_LOOK if self._others else _REVIEW)
@@ -303,7 +290,7 @@ class Scheduler:
         """Until there is something to do, or somebody has woken us."""
         moments = [self._now + longest]
         if longest == _SLEEP:
-            moments += [self._look_at, *(due for due, _, _ in self._heap[:1])]
+            moments += filter(None, (self._look_at, self._agenda.next()))
             moments += [self._now + _DEATHS] if self._others else []
         sleep = asyncio.ensure_future(self._clock.sleep_until(min(moments)))
         woken = asyncio.ensure_future(self._woken.wait())
@@ -321,19 +308,10 @@ class Scheduler:
         sooner than it seemed."""
         self._present_since = min(self._present_since, self._now)
         self._look_at = self._review_at = self._now
-        self._heap.clear()
-        for entry in list(self._entries.values()):
-            entry.since = min(entry.since, self._now)
-            entry.due = entry.plan.next(entry.since)
-            self._push(entry)
+        self._agenda.go_back(self._now)
 
     def _due(self) -> list[Served]:
-        due = []
-        while self._heap and self._heap[0][0] <= self._now:
-            _, _, entry = heapq.heappop(self._heap)
-            if self._entries.get(entry.plan.name) is entry and self._is_there(entry):
-                due.append(entry)
-        return due
+        return list(filter(self._is_there, self._agenda.take_due(self._now)))
 
     def _is_there(self, entry: Served) -> bool:
         """A workflow that is unregistered takes its own schedule along."""
@@ -342,7 +320,7 @@ class Scheduler:
             return True
         if plan.workflow_id in self._engine.registry.ids():
             return True
-        del self._entries[plan.name]
+        self._agenda.drop(plan.name)
         return False
 
     async def _review(self) -> None:
@@ -352,27 +330,17 @@ class Scheduler:
         left = [
             entry.plan.registration
             for row in rows
-            if row.holder is None and (entry := self._entries.get(row.name)) is not None
+            if row.holder is None and (entry := self._agenda.get(row.name)) is not None
             if not entry.vain and entry.plan.timing == row.timing
         ]
         self._others.clear()
-        self._note_others(rows)
-        self._note_others(await ledger.register(left, owner=self.owner, now=self._now))
-        for plan, row in self._orphans.among(rows, self._entries) if self._own else ():
+        self._others.note(rows, self._agenda)
+        self._others.note(
+            await ledger.register(left, owner=self.owner, now=self._now), self._agenda
+        )
+        for plan, row in self._orphans.among(rows, self._agenda) if self._own else ():
             since = min(row.accounted_until, self._now)
             self._enter(Served(plan, since, row.fired, vain=_no_workflow(plan)))
-
-    def _note_others(self, rows: Iterable[ScheduleRow]) -> None:
-        """Take note of who has these schedules in hand."""
-        for row in rows:
-            if row.name in self._entries and row.holder not in (None, self.owner):
-                self._others[row.name] = row.holder
-            else:
-                self._others.pop(row.name, None)
-
-    def _is_one_gone(self) -> bool:
-        """Has one of them died? It is asked of the system, not of the ledger."""
-        return any(owners.is_there(other) is False for other in set(self._others.values()))
 
     # --- firing ----------------------------------------------------------------------------------
 
@@ -387,19 +355,19 @@ class Scheduler:
         except BaseException:
             for entry in due:
                 entry.due = self._now + _AGAIN
-                self._push(entry)
+                self._agenda.put(entry)
             raise
         for claim, outcome in zip(flat, outcomes, strict=True):
             if outcome == "superseded":
                 self._leave(claim.schedule)
-            elif outcome == "exhausted" and claim.schedule in self._entries:
-                self._entries[claim.schedule].is_exhausted = True
+            elif outcome == "exhausted" and (served := self._agenda.get(claim.schedule)):
+                served.is_exhausted = True
         for entry in due:
-            if self._entries.get(entry.plan.name) is entry:
+            if self._agenda.holds(entry):
                 claimed = _moments(claims[entry.plan.name])
                 entry.since = max([entry.since, *claimed])
                 entry.due = entry.plan.next(entry.since) if claimed else self._now + _AGAIN
-                self._push(entry)
+                self._agenda.put(entry)
 
     async def _ours(self, due: Sequence[Served]) -> list[Served]:
         """Without orphans that somebody has begun to serve."""
@@ -407,7 +375,7 @@ class Scheduler:
         still = await self._orphans.without_holder(orphans)
         for plan in orphans:
             if plan.name not in still:
-                del self._entries[plan.name]
+                self._agenda.drop(plan.name)
         return [entry for entry in due if not entry.vain or entry.plan.name in still]
 
     def _claims(self, entry: Served) -> list[Claim]:
@@ -416,7 +384,7 @@ class Scheduler:
         )
 
     def _leave(self, name: str) -> None:
-        if self._entries.pop(name, None) is not None:
+        if self._agenda.drop(name):
             logger.info("Schedule %s has another timing now, or is gone: it is left alone.", name)
 
 
