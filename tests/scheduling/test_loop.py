@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -650,5 +651,20 @@ def test_a_tick_that_somebody_asks_for_is_begun_by_nobody_else(world: World) -> 
         tick, _ = await asyncio.gather(world.scheduler.trigger(plan), disturb())
         await world.wait(1)
         assert world.decided == [tick]
+
+    world.play(test)
+
+
+def test_nobody_listens_to_an_execution_that_was_not_begun(world: World) -> None:
+    world.takes = 100.0
+    world.job(schedule=Schedule(cron="* * * * *", catch_up="all"))
+
+    async def test(world: World) -> None:
+        await world.pause(150)
+        await world.wait(90)
+        skipped = [tick for tick in world.ticks() if tick.reason == "overlap"]
+        assert skipped
+        forget = partial(world.engine.unsubscribe, "job", "wfe schedule job")
+        assert not any(forget(transaction_id=tick.transaction_id) for tick in skipped)
 
     world.play(test)

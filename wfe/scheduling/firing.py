@@ -188,6 +188,9 @@ class Firing:
             *(self._starts.begin(self.plans[tick.schedule], tick) for tick in ticks),
             return_exceptions=True,
         )
+        for tick, each in zip(ticks, found, strict=True):
+            if not (isinstance(each, Settlement) and each.is_open):
+                self._stop_listening(tick)
         settled = [each for each in found if isinstance(each, Settlement)]
         now = self._engine.clock.now()
         await self._engine.store.ledger.settle(settled, now=now)
@@ -214,8 +217,18 @@ class Firing:
             workflow_id,
             on_event,
             transaction_id=tick.transaction_id,
-            subscriber_id=f"wfe schedule {tick.schedule}",
+            subscriber_id=_subscriber(tick),
         )
+
+    def _stop_listening(self, tick: Tick) -> None:
+        """It has no execution that will end."""
+        workflow_id = self.plans[tick.schedule].workflow_id
+        subscriber = _subscriber(tick)
+        self._engine.unsubscribe(workflow_id, subscriber, transaction_id=tick.transaction_id)
+
+
+def _subscriber(tick: Tick) -> str:
+    return f"wfe schedule {tick.schedule}"
 
 
 def _decided(settlement: Settlement, now: datetime) -> Tick:
