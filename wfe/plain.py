@@ -110,9 +110,8 @@ def unchanged(value: Any) -> tuple[bytes, Any] | None:
         decoded = _from_json(text)
         if decoded == value and (len(text) <= MAX_DEPTH or not _is_deep(text, decoded)):
             return text, decoded
-    except (
-        Exception
-    ):  # any: a user's types compare and fail as they like; the walk says what is wrong
+    # Any: a user's types compare and fail as they like; the walk says what is wrong.
+    except Exception:
         pass
     return None
 

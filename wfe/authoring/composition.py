@@ -1,7 +1,7 @@
 """A body while it is being composed.
 
-`compose` calls the body once; the steps, conditions and transforms in it add themselves to the
-current Composition. What comes out is a Flow for the machine, with the nodes and guards that hold
+The body is called once, by `workflows.py`; the steps, conditions and transforms in it add themselves to
+the current Composition. What comes out is a Flow for the machine, with the nodes and guards that hold
 the user's functions.
 
 Each step opens a stage of its own; `parallel` then merges the stages of its members, which is why

@@ -134,7 +134,8 @@ class Node:
     def arguments(
         self, context: StepContext | None, values: Values
     ) -> Coroutine[Any, Any, tuple[tuple[Any, ...], dict[str, Any]]]:
-        """What `function` is called with: resolved and converted, the context first if wanted.
+        """What the handler's function is called with: resolved and converted, the context first if
+        wanted.
 
         Raises:
             InputMismatch: a value does not fit its parameter.

@@ -17,9 +17,7 @@ def schema_of(annotation: Any) -> dict[str, Any]:
         return dict(annotation.model_json_schema())
     try:
         return dict(msgspec.json.schema(annotation, schema_hook=_custom))
-    except (
-        Exception
-    ):  # an annotation that nothing is converted to: anything is handed over as it is
+    except Exception:  # nothing is converted to it: anything is handed over as it is
         return {}
 
 

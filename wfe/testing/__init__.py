@@ -13,9 +13,8 @@ Everything public is a name of this package and is loaded when it is first asked
 
 from __future__ import annotations
 
-TYPE_CHECKING = (
-    False  # type checkers take it for true; the plugin is imported at every start of pytest
-)
+# Type checkers take it for true; the plugin is imported at every start of pytest.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
