@@ -194,6 +194,35 @@ def test_how_it_ended_is_said_and_what_was_raised_is_recorded() -> None:
     assert dict(root.attributes or {})["wfe.state"] == "reverted"
 
 
+async def cancel(engine: Engine) -> None:
+    await engine.cancel("good", "t1", wait=True, throw_on_error=False)
+
+
+async def run_and_cancel(engine: Engine) -> None:
+    await run("good")(engine)
+    await cancel(engine)
+
+
+@pytest.mark.parametrize("lives", [(run_and_cancel,), (run("good"), cancel)])
+def test_what_is_undone_after_its_end_is_another_span(lives: Any) -> None:
+    """Spans of one id are one to whoever shows them, and the other is lost."""
+    world = World()
+    world.play(*lives)
+    undo = world.span("one:compensate")
+    first, second = (span for span in world.spans if span.name == "good")
+    assert first.context
+    assert second.context
+    assert second.parent
+    assert undo.parent
+    assert first.context.span_id != second.context.span_id
+    assert (second.parent.span_id, undo.parent.span_id) == (
+        first.context.span_id,
+        second.context.span_id,
+    )
+    assert [seconds(span) for span in (first, second)] == [3, 10]
+    assert len(world.trace_ids) == 1
+
+
 def test_children_are_in_the_trace_beneath_the_attempt_that_began_them() -> None:
     world = World()
     world.play(run("parent"))

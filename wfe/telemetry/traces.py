@@ -8,7 +8,7 @@ The ids of traces and spans are computed from run ids and steps, never drawn: wh
 with an execution adds to the trace that another one has begun. A span is made when what it tells of is
 over; nothing is held open for an execution that waits for days, and a process that dies leaves no span
 without an end. An execution that is a step of another one is in the trace of the outermost, beneath the
-attempt that has begun it.
+attempt that has begun it. One that is undone after its end has another span for that, beneath the first.
 """
 
 from __future__ import annotations
@@ -203,13 +203,12 @@ class Traces:
         found = _Run(_trace_id(event.run_id), _run_id(event.run_id), None, event.time, {})
         try:
             with self._open_reader() as reader:
-                execution = reader.load(key, event.run_id) if reader is not None else None
-                if reader is not None and execution is not None:
-                    found.begun = execution.head.started_at or execution.head.created_at
-                    found.attempts = _attempts(execution)
                 if reader is not None:
                     above = event.parent_step_idempotency_key, event.parent_run_id
                     found.trace_id, found.parent_span_id = _beneath(reader, event.run_id, *above)
+                    execution = reader.load(key, event.run_id)
+                    if execution is not None:
+                        _recall(found, execution, _ends(reader, execution, event))
         except StoreError:
             pass  # it is busy: the trace is poorer, and the execution goes on
         return found
@@ -230,6 +229,28 @@ def _beneath(
         key = None if above is None else above.head.parent_step_idempotency_key
         parent_run_id = None if above is None else above.head.parent_run_id
     return _trace_id(run_id), parent_span_id
+
+
+def _recall(run: _Run, execution: Execution, ends: int) -> None:
+    """What an execution says of its run, which has come to its end so often. One that is undone after it
+    was done comes to another: what happens until then is beneath what was."""
+    run.attempts = _attempts(execution)
+    if not ends:
+        run.begun = execution.head.started_at or execution.head.created_at
+        return
+    run.parent_span_id = run.span_id
+    run.span_id = _number("run", execution.head.run_id, str(ends), size=8)
+
+
+def _ends(reader: Reader, execution: Execution, event: Event) -> int:
+    """How often it had ended before this event, which was told together with what followed it."""
+    ends = before = 0
+    for entry in reader.timeline(execution.head.execution_id):
+        told = (entry.kind, entry.step, entry.action, entry.time)
+        if told == (event.kind, event.step, event.action, event.time):
+            before = ends
+        ends += entry.kind is EventKind.FINISH
+    return before
 
 
 def _attempts(execution: Execution) -> _Attempts:
