@@ -48,11 +48,13 @@ class Request:
     folder: str
     #: Logs that nobody has written to for so many days.
     days: float = 7
+    #: `**/*.log`: those in folders below as well.
     pattern: str = "*.log"
 
 
 @dataclass(frozen=True)
 class Log:
+    #: Its path in the folder.
     name: str
     sha256: str
 
@@ -117,10 +119,14 @@ def choose_logs(ctx: StepContext, request: Request) -> StepResponse[Plan]:
     if not folder.is_dir():
         raise PermanentStepFailure(f"there is no folder {folder}")
     latest = (now - timedelta(days=request.days)).timestamp()
-    files = sorted(file for file in folder.glob(request.pattern) if file.stat().st_mtime <= latest)
+    files = sorted(
+        file
+        for file in folder.glob(request.pattern)
+        if file.is_file() and file.stat().st_mtime <= latest
+    )
     if not files:
         return StepResponse.skip(f"no log in {folder} is {request.days:g} days old")
-    logs = [Log(file.name, digest_of(file)) for file in files]
+    logs = [Log(str(file.relative_to(folder)), digest_of(file)) for file in files]
     return StepResponse(Plan(str(folder), logs, f"{folder.name}-{now:%Y%m%d}-{ctx.run_id}.tar.gz"))
 
 
@@ -192,7 +198,7 @@ def restore(ctx: StepContext, plan: Plan | None) -> None:
             if path.exists():
                 if digest_of(path) == sha256[info.name]:
                     continue
-                path = path.with_name(f"{info.name}.restored")
+                path = path.with_name(f"{path.name}.restored")
             with plan.partial.open("wb") as partial:
                 shutil.copyfileobj(data, partial)
             plan.partial.chmod(info.mode)

@@ -84,6 +84,21 @@ def test_old_logs_are_in_the_bucket_and_no_longer_in_the_folder(place: Place) ->
     assert {file.name for file in place.logs.iterdir()} == {"new.log", "notes.txt"}
 
 
+def test_logs_in_folders_below_keep_their_paths(place: Place) -> None:
+    for folder in ("shop", "folder.log"):
+        (place.logs / folder).mkdir()
+    place.write("shop/web.log", b"deep")
+    run = place.run(pattern="**/*.log")
+    assert place.archived() == {**LOGS, "shop/web.log": b"deep"}
+    assert list((place.logs / "shop").iterdir()) == []
+    place.write("shop/web.log", b"new")
+    archive = module("sample_workflows.log_archive")
+    logs = [archive.Log(**log) for log in run.outputs["choose-logs"]["logs"]]
+    plan = archive.Plan(str(place.logs), logs, run.result["archive"])
+    archive.restore(StepContext(resolve={"bucket": place.make_bucket()}), plan)
+    assert (place.logs / "shop" / "web.log.restored").read_bytes() == b"deep"
+
+
 def test_nothing_is_done_where_no_log_is_old(place: Place) -> None:
     before = place.look()
     run = place.run(days=9)
