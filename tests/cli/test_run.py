@@ -192,6 +192,14 @@ def test_events_are_lines_of_json_in_a_file_or_alone_on_stdout(flows: Project) -
     assert [json.loads(line)["kind"] for line in ended.lines][-1] == "finish"
 
 
+def test_events_alone_are_on_the_stdout_of_a_process(flows: Project) -> None:
+    ended = flows.execute("run", "echo", "-i", "[1]", "--events", "-")
+    kinds = [json.loads(line)["kind"] for line in ended.lines]
+    assert kinds == ["begin", "step_begin", "step_success", "finish"]
+    assert "printed by a step" in ended.err
+    assert '"kind"' not in ended.err
+
+
 def test_events_and_json_do_not_share_stdout(flows: Project) -> None:
     ended = flows.wfe("run", "echo", "--events", "-", "-o", "json")
     assert ended.code == 2

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from wfe.cli import documents, output, text
+from wfe.cli.capture import stdout_as_it_is
 from wfe.cli.live import Watcher
 from wfe.model import Event
 from wfe.store import private
@@ -24,8 +25,11 @@ def recording(destination: str | None, watcher: Watcher) -> Iterator[Watcher]:
     """
     if destination is None:
         yield watcher
+    elif destination == "-" and sys.stdout.isatty() and sys.stderr.isatty():
+        yield _Recorder(sys.stdout, watcher)  # lines that are printed stand above the tree
     elif destination == "-":
-        yield _Recorder(sys.stdout, watcher)
+        with stdout_as_it_is() as out:  # for meanwhile it leads to where steps print
+            yield _Recorder(out, watcher)
     else:
         with private.open_file(Path(destination)) as file:
             yield _Recorder(file, watcher)
