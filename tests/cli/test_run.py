@@ -154,6 +154,12 @@ def test_until_stored_returns_when_it_is_accepted(flows: Project) -> None:
     assert flows.wfe("executions", "show", "t1").code == 0
 
 
+def test_until_stored_ends_with_0_where_events_take_stdout_too(flows: Project) -> None:
+    ended = flows.wfe("run", "publish", "-i", "1", "--until", "stored", "--events", "-")
+    assert ended.code == 0
+    assert [json.loads(line)["kind"] for line in ended.lines] == ["begin"]
+
+
 def test_timeout_stops_watching_with_20_and_says_how_to_go_on(flows: Project) -> None:
     ended = flows.wfe("run", "publish", "-i", "1", "--tx", "t1", "--timeout", "0.2s")
     assert ended.code == 20

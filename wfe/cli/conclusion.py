@@ -49,14 +49,14 @@ def _confirm(session: Session, execution: Execution, failure: Failure | None) ->
         failure.tell(color=session.colors(sys.stderr), label="")
 
 
-def stored(session: Session, driven: Driven) -> int:
-    """The execution was accepted, and another process is to drive it."""
+def stored(session: Session, driven: Driven, *, quiet: bool = False) -> int:
+    """The execution was accepted, and another process is to drive it. `quiet` as in `conclude`."""
     if driven.result is None or driven.signal is not None:
         return _left(session, driven)
     execution = _accepted(driven.result)
     if session.output == "json":
         output.print_json({"ok": True, **documents.outcome(execution)})
-    else:
+    elif not quiet:
         output.write_line(str(execution.head.key))
     return ExitCode.OK
 

@@ -142,9 +142,8 @@ def run(
         )
         key = None if tx is None else ExecutionKey(workflow.id, tx)
         driven = foreground.drive(session, catalog, begin, watching, key=key, timeout=patience)
-    if until == "stored" and events != "-":
-        return conclusion.stored(session, driven)
-    return conclusion.conclude(session, driven, quiet=events == "-")
+    ended = conclusion.stored if until == "stored" else conclusion.conclude
+    return ended(session, driven, quiet=events == "-")
 
 
 def _say_which_case(session: Session, workflow_id: str, transaction_id: str) -> None:
