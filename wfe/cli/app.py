@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from wfe.cli import completion
+from wfe.cli import completion, streams
 from wfe.cli.command import Group, print_help, root
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.failures import Failure, debugging
@@ -155,8 +155,7 @@ def whole() -> Any:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code. No error leaves this function."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    _open_closed_streams()
-    _tolerate_any_text()
+    streams.prepare()
     if completion.is_asked():
         return completion.answer(lambda: whole().main([], "wfe", standalone_mode=False))
     try:
@@ -202,20 +201,3 @@ def wants_json(arguments: Sequence[str]) -> bool:
         if argument in ("-ojson", "-o=json", "--output=json"):
             return True
     return False
-
-
-def _open_closed_streams() -> None:
-    """A standard stream that was closed leads nowhere. Else its number would be given to the next
-    file that is opened, and what is meant for the stream would be written into it."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            number = os.open(os.devnull, os.O_RDWR)
-            setattr(sys, name, os.fdopen(number, mode))
-
-
-def _tolerate_any_text() -> None:
-    """What a terminal cannot show is written as an escape, instead of ending the command."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
