@@ -121,7 +121,8 @@ def result(
         execution = keys.find_execution(reader, key)
         assert reader is not None
         if wait:
-            *_, execution = follow(reader, execution, patience)
+            for moment in follow(reader, execution, patience):
+                execution = moment
     failure = endings.failure_of(execution, session.command)
     if not execution.head.is_final:
         failure = _not_finished(session, execution)
