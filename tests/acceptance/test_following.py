@@ -141,6 +141,23 @@ def test_events_can_be_followed_as_lines_of_json_but_not_as_one_document(
     assert (refused.code, refused.document["error"]["hint"]) == (2, "Print lines: -o jsonl")
 
 
+def test_followed_events_as_csv_have_one_line_of_titles(start: Any, slow: Project) -> None:
+    begin(start, slow)
+    follower = start("executions", "events", "slow:t1", "-f", "-o", "csv")
+    first = [follower.stdout.readline() for _ in range(3)]
+    go(slow)
+    rest, _ = follower.communicate(timeout=20)
+    numbers = [line.partition(",")[0] for line in [*first, *rest.splitlines()]]
+    assert numbers == ["number", "1", "2", "3", "4", "5", "6"]
+
+
+def test_wide_events_are_those_of_the_table(start: Any, slow: Project) -> None:
+    go(slow)
+    begin(start, slow).communicate(timeout=20)
+    events = ["executions", "events", "slow:t1"]
+    assert slow.wfe(*events, "-o", "wide").lines == slow.wfe(*events).lines != []
+
+
 def test_a_follower_is_told_when_the_execution_is_deleted(start: Any, slow: Project) -> None:
     assert slow.execute("run", "asks", "--tx", "t1", "--until", "waiting").code == 20
     follower = start("executions", "events", "asks:t1", "-f")

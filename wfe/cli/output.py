@@ -77,9 +77,11 @@ class _Out:
         self._stream.write(lines)
 
 
-def print_list(documents: Sequence[Document], output: str, columns: Sequence[str]) -> None:
+def print_list(
+    documents: Sequence[Document], output: str, columns: Sequence[str], *, is_more: bool = False
+) -> None:
     """A list in any format but a table for people. `columns` are those of tab-separated lines;
-    every document has a `key`."""
+    every document has a `key`. `is_more`: the beginning was printed before, and CSV has its titles."""
     match output:
         case "json":
             print_json(documents)
@@ -87,7 +89,7 @@ def print_list(documents: Sequence[Document], output: str, columns: Sequence[str
             for document in documents:
                 write_line(json_text(document))
         case "csv":
-            _print_csv(documents)
+            _print_csv(documents, is_more=is_more)
         case "key":
             for document in documents:
                 write_line(document["key"])
@@ -101,11 +103,11 @@ def print_tabbed(cells: Sequence[Any], *, stream: TextIO | None = None) -> None:
     write_line("\t".join(text.safe(_cell(cell)) for cell in cells), stream=stream)
 
 
-def _print_csv(documents: Sequence[Document]) -> None:
+def _print_csv(documents: Sequence[Document], *, is_more: bool) -> None:
     import csv
 
     writer = csv.writer(_Out(), lineterminator="\n")
-    if documents:
+    if documents and not is_more:
         writer.writerow(documents[0])
     for document in documents:
         writer.writerow([_cell(value) for value in document.values()])

@@ -118,17 +118,18 @@ Printer = Callable[[Execution, Sequence[TimelineEvent], int], None]
 
 def printer(session: Session) -> Printer:
     """Prints entries in the session's format, whenever there are some."""
-    if session.output == "table" and session.for_people:
+    is_plain = session.output in ("table", "wide")
+    if is_plain and session.for_people:
         return _for_people(session)
 
     def show(execution: Execution, entries: Sequence[TimelineEvent], first: int) -> None:
         key = execution.head.key
         found = [documents.entry(key, number, event) for number, event in enumerate(entries, first)]
-        if session.output == "table":
+        if is_plain:
             for one in found:
                 output.print_tabbed(line(one))
         else:
-            output.print_list(found, session.output, ())
+            output.print_list(found, session.output, (), is_more=first > 1)
         sys.stdout.flush()
 
     return show
