@@ -143,6 +143,20 @@ def test_the_tree_stands_at_the_end_with_the_result_below(spawn: Any, columns: i
     ]
 
 
+def test_a_terminal_that_does_not_tell_its_size_gets_the_tree_too(spawn: Any) -> None:
+    code, lines = ended(spawn(*run(gift=True), columns=0))
+    assert code == 0
+    assert any(line.startswith("   ship ") and "done" in line for line in lines)
+
+
+def test_topics_stay_as_they_are_where_a_terminal_does_not_tell_its_size(
+    spawn: Any,
+) -> None:
+    asked = ["help", "exit-codes"]
+    code, lines = ended(spawn(*asked, columns=0))
+    assert (code, lines) == ended(spawn(*asked, columns=160))
+
+
 def test_an_error_is_broken_between_words_and_goes_on_below_its_beginning(spawn: Any) -> None:
     code, lines = ended(spawn("executions", "list", "--state", "nope", columns=60))
     assert code == 2

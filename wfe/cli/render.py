@@ -216,7 +216,10 @@ class Screen:
             yield show
 
     def fit(self, size: os.terminal_size) -> None:
-        """Draw for a terminal of this size from now on."""
+        """Draw for a terminal of this size from now on. A terminal that does not tell its own says 0,
+        and stays what it was taken for."""
+        if 0 in size:
+            return
         if size.columns < self.width:
             # The terminal has broken the lines that stand there: more of them are to be wiped out.
             broken = sum((length - 1) // size.columns for length in self._frame if length)

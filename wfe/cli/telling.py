@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TextIO
 
 from wfe.cli import text
 
@@ -16,7 +17,7 @@ def tell(sentence: str) -> None:
 def fitted(sentence: str, *, indent: int = 0, is_begun: bool = False) -> str:
     """A sentence as stderr has room for it: on a terminal in several lines, all `indent` cells from its
     edge; elsewhere in one. `is_begun`: so many cells of the first line are taken already."""
-    width, first = _width(), "" if is_begun else " " * indent
+    width, first = width_of(sys.stderr), "" if is_begun else " " * indent
     if width is None:
         return first + sentence
     lines = text.in_lines(sentence, max(width - indent, _LEAST))
@@ -27,11 +28,11 @@ def fitted(sentence: str, *, indent: int = 0, is_begun: bool = False) -> str:
 _LEAST = 20
 
 
-def _width() -> int | None:
-    """Of the terminal that stderr is; None where it is none, or does not tell."""
+def width_of(stream: TextIO) -> int | None:
+    """Of the terminal that a stream leads to, in cells; None where it is none, or does not tell."""
     try:
-        if not sys.stderr.isatty():
+        if not stream.isatty():
             return None
-        return os.get_terminal_size(sys.stderr.fileno()).columns or None
+        return os.get_terminal_size(stream.fileno()).columns or None
     except (OSError, ValueError):
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from difflib import get_close_matches
 from typing import Annotated
@@ -13,6 +12,7 @@ from wfe.cli import guides, text
 from wfe.cli.command import alone, command
 from wfe.cli.exit_codes import MEANINGS, ExitCode
 from wfe.cli.session import Session
+from wfe.cli.telling import width_of
 from wfe.errors import UsageError
 
 _KEYS = """\
@@ -177,7 +177,7 @@ def topic(
         hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(TOPICS)}."
         raise UsageError(f"There is no topic {name!r}.", hint=hint)
     page = TOPICS[name]()
-    if sys.stdout.isatty():
-        page = text.fitted(page, os.get_terminal_size(sys.stdout.fileno()).columns)
+    if (width := width_of(sys.stdout)) is not None:
+        page = text.fitted(page, width)
     print(page, end="")
     return ExitCode.OK
