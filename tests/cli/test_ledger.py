@@ -127,6 +127,14 @@ def held(nightly: Project) -> Iterator[str]:
     owners.release(owner)
 
 
+def test_schedules_are_told_on_a_day_that_the_last_year_does_not_have(
+    nightly: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SystemClock, "now", lambda clock: datetime(2028, 2, 29, tzinfo=UTC))
+    [told] = nightly.wfe("schedules", "list", "-o", "json").document
+    assert told["next"] == "2028-02-29T03:00:00.000Z"
+
+
 def test_the_list_tells_next_and_last_ticks(nightly: Project) -> None:
     (line,) = nightly.wfe("schedules", "list").lines
     name, workflow, timing, status, upcoming, last = line.split("\t")

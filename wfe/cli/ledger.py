@@ -214,8 +214,7 @@ def _upcoming(row: ScheduleRow, now: datetime, count: int = _SHOWN) -> list[str]
         return []
     limit = plan.schedule.number_of_executions
     left = count if limit is None else min(count, max(limit - row.fired, 0))
-    far = now.replace(year=9999)
-    return [text.iso(tick) for tick in islice(plan.timetable.between(now, far), left)]
+    return [text.iso(tick) for tick in islice(plan.timetable.after(now), left)]
 
 
 def tick_document(row: ScheduleRow, tick: Tick, reader: Reader | None) -> dict[str, Any]:

@@ -86,9 +86,7 @@ def preview(
     start = now if from_ is None else inputs.moment(from_, "--from", now)
     schedule, name = _schedule(session, what, tz)
     timetable = Timetable(schedule, anchor=_anchor(session, name, schedule) or start)
-    # No zone's clocks show what is not in the calendar any more.
-    far = datetime.max.replace(tzinfo=start.tzinfo) - timedelta(days=1)
-    ticks = list(islice(timetable.between(start - timedelta.resolution, far), number))
+    ticks = list(islice(timetable.after(start - timedelta.resolution), number))
     _print(session, timetable, ticks)
     if len(ticks) < number:
         print("It fires no more after that." if ticks else "It fires no more.", file=sys.stderr)

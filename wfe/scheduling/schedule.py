@@ -56,6 +56,11 @@ class Timetable:
         """The ticks after `start`, up to and including `end`, in order."""
         return series(self.next, start, end)
 
+    def after(self, start: datetime) -> Iterator[datetime]:
+        """The ticks after `start`, in order, for as long as clocks can show them in any zone: up to the
+        day before the last one of the calendar."""
+        return self.between(start, datetime.max.replace(tzinfo=UTC) - timedelta(days=1))
+
     def input_for(self, tick: datetime) -> Any:
         """What the execution of a tick is given; None: nothing."""
         given = self.schedule.input
