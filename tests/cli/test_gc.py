@@ -136,7 +136,7 @@ def test_on_a_terminal_it_asks_and_takes_no_for_an_answer(
     stored: Project, asked: Terminal, answer: str
 ) -> None:
     asked.sendline(answer)
-    asked.expect_exact("Nothing was removed.")
+    asked.expect_exact("Nothing was done.")
     asked.expect(pexpect.EOF)
     asked.close()
     assert asked.exitstatus == 1

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.project import Project
+import json
+
+import pexpect  # type: ignore[import-untyped]  # it has no types
+
+from tests.project import WFE, Project
 
 
 def test_what_was_reverted_is_run_again_with_the_same_input_as_a_new_run(flows: Project) -> None:
@@ -83,6 +87,19 @@ def test_a_finished_execution_is_deleted_when_somebody_agrees(flows: Project) ->
     assert "-y" in asked.err
     assert flows.wfe("executions", "delete", "t1", "-y").code == 0
     assert flows.wfe("executions", "list").lines == []
+
+
+def test_who_does_not_agree_gets_the_document_that_is_due(flows: Project) -> None:
+    flows.wfe("run", "echo", "-i", "1", "--tx", "t1")
+    delete = ["executions", "delete", "t1", "-o", "json"]
+    asked = pexpect.spawn(WFE, delete, cwd=str(flows.root), encoding="utf-8", echo=False)
+    asked.expect_exact("Go on? [y/N] ")
+    asked.sendline("n")
+    asked.expect(pexpect.EOF)
+    asked.close()
+    document = json.loads(asked.before[: asked.before.rindex("}") + 1])
+    assert (asked.exitstatus, document["error"]["message"]) == (1, "Nothing was done.")
+    assert flows.wfe("executions", "show", "t1").code == 0
 
 
 def test_an_unfinished_execution_is_not_deleted(flows: Project) -> None:

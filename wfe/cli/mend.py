@@ -147,8 +147,7 @@ def delete(session: Session, key: Key, yes: Yes = False) -> int:
         raise NotAllowed(
             head.workflow_id, head.transaction_id, command="deleted", state=str(head.state)
         )
-    if not consent.given(f"delete {head.key} (run {head.run_id})", yes=yes):
-        return ExitCode.ERROR
+    consent.ask(f"delete {head.key} (run {head.run_id})", yes=yes)
     asyncio.run(_delete(session, head))
     if session.output == "json":
         output.print_json({"ok": True, "key": str(head.key), "run": head.run_id})

@@ -63,8 +63,7 @@ def delete(session: Session, name: Name, yes: Yes = False) -> int:
             transaction_id="",
             hint=f"Pause it: {session.command('schedules', 'pause', name)}",
         )
-    if not consent.given(f"forget the schedule {name} and its ticks", yes=yes):
-        return ExitCode.ERROR
+    consent.ask(f"forget the schedule {name} and its ticks", yes=yes)
     return _change(session, name, "Deleted", lambda ledger, now: ledger.forget(name))
 
 
@@ -158,8 +157,7 @@ def backfill(
             )
         return ExitCode.OK
     count = f"{len(moments)} execution{'s' * (len(moments) != 1)}"
-    if not consent.given(f"begin {count} of {row.workflow_id}", yes=yes, is_idle=not moments):
-        return ExitCode.ERROR
+    consent.ask(f"begin {count} of {row.workflow_id}", yes=yes, is_idle=not moments)
     if not moments:
         return _nothing_to_fill(session, name)
     return _fill(session, row, moments)

@@ -11,7 +11,6 @@ from wfe.cli.consent import Yes
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.session import Session
 from wfe.cli.telling import tell
-from wfe.errors import WfeError
 
 if TYPE_CHECKING:
     from wfe.store.sweep import Due, Swept
@@ -61,8 +60,7 @@ def gc(
     if dry_run:
         return _tell(session, found, dry_run=True)
     is_idle = found == (0, 0)
-    if not consent.given(f"remove {_count(found)}", yes=yes, is_idle=is_idle):
-        raise WfeError("Nothing was removed.", hint="Count what would be with: wfe gc --dry-run")
+    consent.ask(f"remove {_count(found)}", yes=yes, is_idle=is_idle)
     return _tell(session, found if is_idle else _sweep(session, due), dry_run=False)
 
 
