@@ -184,6 +184,21 @@ def test_the_first_signal_lets_the_running_step_end_and_says_how_to_go_on(
     assert steps["second"]["invoke"]["state"] == "not_started"
 
 
+def test_a_signal_that_ends_a_resume_of_all_is_told_as_any_error(slow: Project) -> None:
+    killed = slow.start("run", "slow", "--tx", "t1")
+    until((slow.root / "started").exists)
+    killed.kill()
+    killed.communicate()
+    (slow.root / "started").unlink()
+    resuming = slow.start("executions", "resume", "-o", "json")
+    until((slow.root / "started").exists)
+    resuming.send_signal(signal.SIGINT)
+    (slow.root / "go").touch()
+    out, err = resuming.communicate(timeout=20)
+    assert (resuming.returncode, json.loads(out)["error"]["code"]) == (130, "interrupted")
+    assert err.endswith("What is left goes on with: wfe executions resume\n")
+
+
 def test_the_second_signal_ends_it_at_once(slow: Project) -> None:
     running = slow.start_installed("run", "slow", "--tx", "t1")
     until((slow.root / "started").exists)

@@ -129,24 +129,37 @@ def _is_driven_elsewhere(execution: Execution) -> bool:
 
 def _left(session: Session, driven: Driven) -> int:
     """The command ended before the execution did, or at the same moment."""
-    code = ExitCode.WAITING if driven.signal is None else ExitCode(128 + driven.signal)
+    key = driven.key
+    if key is None:
+        return _end_early(session, driven.signal, "nothing had begun.")
+    end = _final_state(session, key)
+    return _end_early(
+        session,
+        driven.signal,
+        f"{key} is {end or 'not finished'}.",
+        hint=(
+            report.goes_on(session, key)
+            if end is None
+            else f"See: {session.command('executions', 'show', str(key))}"
+        ),
+        key=str(key),
+    )
+
+
+def interrupted(session: Session, number: int, hint: str) -> int:
+    """A signal has ended a command that drove several executions. `hint`: how to go on."""
+    return _end_early(session, number, "not all is done.", hint=hint)
+
+
+def _end_early(
+    session: Session, number: int | None, what: str, *, hint: str = "", key: str | None = None
+) -> int:
+    """Say that a signal (None: patience) has ended the command, and end it."""
+    code = ExitCode.WAITING if number is None else ExitCode(128 + number)
     name, why = "not_finished", "No longer watched"
-    if driven.signal is not None:
-        name, why = "interrupted", f"Interrupted ({signal.Signals(driven.signal).name})"
-    failure = Failure(f"{why}: nothing had begun.", code=name, exit_code=code)
-    if driven.key is not None:
-        end = _final_state(session, driven.key)
-        failure = Failure(
-            f"{why}: {driven.key} is {end or 'not finished'}.",
-            code=name,
-            exit_code=code,
-            hint=(
-                report.goes_on(session, driven.key)
-                if end is None
-                else f"See: {session.command('executions', 'show', str(driven.key))}"
-            ),
-            key=str(driven.key),
-        )
+    if number is not None:
+        name, why = "interrupted", f"Interrupted ({signal.Signals(number).name})"
+    failure = Failure(f"{why}: {what}", code=name, exit_code=code, hint=hint, key=key)
     if session.output == "json":
         output.print_json(failure.document())
     failure.tell(color=session.colors(sys.stderr))

@@ -168,13 +168,13 @@ async def _delete(session: Session, head: Head) -> None:
 
 def _resume_all(session: Session) -> int:
     """Everything that is interrupted; a line for each, and what became of it."""
-    from wfe.cli import foreground, output
+    from wfe.cli import conclusion, foreground, output
 
     catalog = session.catalog()
     found, signal = foreground.drive_many(session, catalog, _recovered, tells_all=True)
     if signal is not None:
-        foreground.leave_running_steps(128 + signal)
-        return 128 + signal
+        again = session.command("executions", "resume")
+        return conclusion.interrupted(session, signal, f"What is left goes on with: {again}")
     assert found is not None
     lines = [
         {"key": str(key), "status": _status(outcome), "error": _reason(outcome)}

@@ -176,7 +176,7 @@ def _fill(session: Session, row: ScheduleRow, moments: list[datetime]) -> int:
     import asyncio
     from contextlib import suppress
 
-    from wfe.cli import documents, foreground, output, text
+    from wfe.cli import conclusion, documents, foreground, output, text
     from wfe.cli.capture import stdout_as_it_is
     from wfe.scheduling.loop import Scheduler
     from wfe.scheduling.plan import known_plan
@@ -214,13 +214,9 @@ def _fill(session: Session, row: ScheduleRow, moments: list[datetime]) -> int:
     with stdout_as_it_is() as out:
         found, signal = foreground.drive_many(session, catalog, work)
     if signal is not None:
-        print(
-            f"Interrupted: what is left is begun by wfe serve, or by: "
-            f"{session.command('schedules', 'backfill', row.name)} …",
-            file=sys.stderr,
-        )
-        foreground.leave_running_steps(128 + signal)
-        return 128 + signal
+        again = session.command("schedules", "backfill", row.name)
+        left = f"What is left is begun by wfe serve, or with: {again} --from TIME"
+        return conclusion.interrupted(session, signal, left)
     return ExitCode.OK if found else ExitCode.ERROR
 
 
