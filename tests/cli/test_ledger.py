@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import select
+import signal
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.project import Ended, Project
+from tests.project import Ended, Project, until
 from wfe import Schedule
 from wfe.clock import SystemClock
 from wfe.scheduling.plan import Plan
@@ -280,6 +281,24 @@ def test_backfill_tells_of_each_execution_when_it_has_ended(nightly: Project) ->
     assert first.startswith("2026-02-25T03:00:00.000Z")
     assert second.startswith("2026-02-26T03:00:00.000Z")
     assert process.returncode == 0
+
+
+def test_a_backfill_that_is_interrupted_ends_and_is_finished_by_the_next(nightly: Project) -> None:
+    (nightly.root / "slow").touch()
+    (nightly.root / "begun").unlink()
+    span = ("--from", "2026-02-25", "--to", "2026-02-26T12:00Z")
+    fill = ("schedules", "backfill", "nightly", *span, "-y")
+    process = nightly.start(*fill)
+    until((nightly.root / "begun").exists)
+    process.send_signal(signal.SIGINT)
+    (nightly.root / "slow").unlink()
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "What is left is begun by wfe serve, or with: wfe schedules backfill nightly" in err
+    told = [line.split("\t") for line in nightly.wfe(*fill).lines]
+    assert [(moment, status) for moment, _, status, _ in told] == [
+        ("2026-02-26T03:00:00.000Z", "done")
+    ]
 
 
 def test_schedule_runs_so_often_and_ends(jobs: Project) -> None:

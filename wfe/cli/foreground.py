@@ -111,10 +111,12 @@ async def _drive_many(
             await asyncio.wait({working, arrived}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await engine.shutdown(grace=session.config.grace)
-            arrived.cancel()
+            for task in (working, arrived):  # what it may wait for beside the engine comes no more
+                task.cancel()
             await asyncio.gather(working, arrived, return_exceptions=True)
             afterwards.owed = engine.hold_notices()
-        if interrupts.signal is not None and working.exception() is not None:
+        is_cut_off = working.cancelled() or working.exception() is not None
+        if interrupts.signal is not None and is_cut_off:
             return None, interrupts.signal
         return working.result(), interrupts.signal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 
     from wfe.model import CommandResult, Event
     from wfe.runtime.engine import Engine
-    from wfe.store.ledger import Ledger, ScheduleRow
+    from wfe.store.ledger import Ledger, ScheduleRow, Tick
 
 #: Executions of one backfill.
 _MOST = 10_000
+
+#: Seconds between two looks at what other processes have decided on.
+_LOOK = 1.0
 
 
 def pause(session: Session, name: Name) -> int:
@@ -173,7 +176,6 @@ def _nothing_to_fill(session: Session, name: str) -> int:
 
 
 def _fill(session: Session, row: ScheduleRow, moments: list[datetime]) -> int:
-    import asyncio
     from contextlib import suppress
 
     from wfe.cli import conclusion, documents, foreground, output, text
@@ -186,23 +188,18 @@ def _fill(session: Session, row: ScheduleRow, moments: list[datetime]) -> int:
     catalog.find(row.workflow_id)
 
     async def work(engine: Engine) -> bool:
-        decided: dict[datetime, asyncio.Future[Any]] = {}
-        loop = asyncio.get_running_loop()
-
-        def note(tick: Any) -> None:
-            future = decided.setdefault(tick.scheduled_for, loop.create_future())
-            if not future.done():
-                future.set_result(tick)
-
+        decisions = _Decisions(row.name)
         all_done = True
-        async with Scheduler(engine, own=False, on_tick=note) as scheduler:
+        async with Scheduler(engine, own=False, on_tick=decisions.note) as scheduler:
             for moment in await scheduler.backfill(plan, moments):
-                tick = await decided.setdefault(moment, loop.create_future())
-                status = tick.reason or tick.state
+                tick = await decisions.on(moment, engine.store.ledger)
+                status: str = tick.reason or tick.state
                 if tick.state == "fired":
                     result = await engine.wait_for(
                         row.workflow_id, tick.transaction_id, throw_on_error=False
                     )
+                    if result.acknowledgement.reason is not None:
+                        raise result.acknowledgement.reason
                     assert result.execution is not None
                     status = documents.status(result.execution)
                 all_done &= status == "done"
@@ -218,6 +215,37 @@ def _fill(session: Session, row: ScheduleRow, moments: list[datetime]) -> int:
         left = f"What is left is begun by wfe serve, or with: {again} --from TIME"
         return conclusion.interrupted(session, signal, left)
     return ExitCode.OK if found else ExitCode.ERROR
+
+
+class _Decisions:
+    """What becomes of the ticks of a schedule, whoever decides: this process, or another that serves."""
+
+    def __init__(self, name: str) -> None:
+        import asyncio
+
+        self._name = name
+        self._known: dict[datetime, Tick] = {}
+        self._news = asyncio.Event()
+
+    def note(self, tick: Tick) -> None:
+        """One was decided on here."""
+        self._known[tick.scheduled_for] = tick
+        self._news.set()
+
+    async def on(self, moment: datetime, ledger: Ledger) -> Tick:
+        """The tick of a moment, as soon as it is decided on."""
+        import asyncio
+        from contextlib import suppress
+
+        while moment not in self._known:
+            self._news.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK):
+                    await self._news.wait()
+                continue
+            decided = (tick for tick in ledger.ticks(self._name) if tick.state != "due")
+            self._known.update({tick.scheduled_for: tick for tick in decided})
+        return self._known[moment]
 
 
 def _change(

@@ -127,7 +127,7 @@ class Firing:
         self, plan: Plan, moments: Sequence[datetime], now: datetime
     ) -> list[datetime]:
         """Have moments of the past begun by whoever looks; which ones: those of which there is no
-        execution.
+        execution, be it that they were put off before by somebody who is gone.
 
         Raises:
             StoreError: none of them will be.
@@ -136,9 +136,12 @@ class Firing:
             replace(self.claim_of(plan, m), kind="backfill", limit=None, timing=None, owner=None)
             for m in moments
         ]
-        outcomes = await self._engine.store.ledger.claim(claims, now=now)
+        ledger = self._engine.store.ledger
+        outcomes = await ledger.claim(claims, now=now)
+        owed = {t.scheduled_for for t in await ledger.pending() if t.schedule == plan.name}
         self._wake()
-        return [m for m, outcome in zip(moments, outcomes, strict=True) if outcome == "kept"]
+        kept = zip(moments, outcomes, strict=True)
+        return [moment for moment, outcome in kept if outcome == "kept" or moment in owed]
 
     async def go_on(self) -> None:
         """Begin, or settle, what a store that was busy has left.
