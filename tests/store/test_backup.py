@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.support import fill, kept, locked, mode
-from wfe.errors import StoreBusy, StoreUnusable
+from wfe.errors import StoreBusy, StoreUnusable, UsageError
 from wfe.store.backup import back_up, copy_into, damage, known
 from wfe.store.database import open_for_writing
 
@@ -87,7 +87,7 @@ def test_what_somebody_has_not_committed_is_not_in_it(file: Path, copy: Path) ->
 
 def test_what_is_there_is_not_replaced_unless_it_is_asked_for(file: Path, copy: Path) -> None:
     copy.write_text("notes")
-    with pytest.raises(StoreUnusable, match=r"copy\.db exists") as caught:
+    with pytest.raises(UsageError, match=r"copy\.db exists") as caught:
         back_up(file, copy)
     assert "--force" in caught.value.hint
     assert copy.read_text() == "notes"
@@ -100,7 +100,7 @@ def test_the_database_is_never_its_own_copy(file: Path, tmp_path: Path) -> None:
     (tmp_path / "link.db").symlink_to(file)
     (tmp_path / "same.db").hardlink_to(file)
     for target in (file, tmp_path / "link.db", tmp_path / "same.db"):
-        with pytest.raises(StoreUnusable, match="is the database itself"):
+        with pytest.raises(UsageError, match="is the database itself"):
             back_up(file, target, replace=True)
     assert len(kept(file)) == 100
 
@@ -110,14 +110,14 @@ def test_a_database_in_use_is_not_replaced(file: Path, copy: Path) -> None:
     with closing(sqlite3.connect(copy)) as reader:
         reader.execute("SELECT count(*) FROM workflow_execution").fetchone()
         fill(copy, "t2")  # into the log, which a copy would take for its own
-        with pytest.raises(StoreUnusable, match=r"has the log copy\.db-wal"):
+        with pytest.raises(UsageError, match=r"has the log copy\.db-wal"):
             back_up(file, copy, replace=True)
     assert kept(copy) == ["t1", "t2"]
 
 
 def test_where_no_file_can_be_is_refused(file: Path, tmp_path: Path) -> None:
     for target, reason in ((tmp_path, "is a folder"), (tmp_path / "a" / "b.db", "no folder")):
-        with pytest.raises(StoreUnusable, match=reason):
+        with pytest.raises(UsageError, match=reason):
             back_up(file, target, replace=True)
     assert names(tmp_path) == {"wfe.db"}
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from wfe.errors import StoreUnusable
+from wfe.errors import StoreUnusable, UsageError
 from wfe.store import private, trouble
 from wfe.store.connection import FROZEN, READING, needs_frozen
 
@@ -47,8 +47,8 @@ def back_up(
     copy fails.
 
     Raises:
-        StoreUnusable: `target` is there, is a folder, or cannot be written; the source is damaged or
-            no database.
+        UsageError: `target` cannot be the name of a copy: it is there, is a folder, or in none.
+        StoreUnusable: `target` cannot be written; the source is damaged or no database.
         StoreBusy: the source was locked for longer than `patience` seconds, or no space is left.
     """
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -187,18 +187,18 @@ def _locked() -> sqlite3.OperationalError:
 
 def _check_target(source: Path, target: Path, replace: bool) -> None:
     if target.is_dir():
-        raise StoreUnusable(f"{target} is a folder.", hint="Name a file in it.")
+        raise UsageError(f"{target} is a folder.", hint="Name a file in it.")
     if not target.parent.is_dir():
-        raise StoreUnusable(f"There is no folder {target.parent}.", hint="Make it first.")
+        raise UsageError(f"There is no folder {target.parent}.", hint="Make it first.")
     if not target.exists():
         return
     if target.samefile(source):
-        raise StoreUnusable(f"{target} is the database itself.", hint="Name another file.")
+        raise UsageError(f"{target} is the database itself.", hint="Name another file.")
     if not replace:
-        raise StoreUnusable(f"{target} exists.", hint="Name another file, or replace it: --force.")
+        raise UsageError(f"{target} exists.", hint="Name another file, or replace it: --force.")
     log = target.with_name(f"{target.name}-wal")
     if log.exists() and log.stat().st_size > 0:
         # The log would be taken for one of the copy, and spoil it.
-        raise StoreUnusable(
+        raise UsageError(
             f"{target} is a database in use: it has the log {log.name}.", hint="Name another file."
         )
