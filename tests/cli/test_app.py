@@ -47,6 +47,28 @@ def test_wrong_usage_is_one_sentence_with_the_way_out(
     assert "Traceback" not in ended.err
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("why t1", "wfe executions why"),
+        ("cancle t1", "wfe executions cancel"),
+        (
+            "show",
+            "wfe executions show or wfe step show or wfe schedules show or wfe workflows show",
+        ),
+        ("workflow list", "wfe workflows"),
+        ("executions run", "wfe run"),
+        ("executions resum", "wfe executions resume"),
+        ("executions succeed t1", "wfe step succeed"),
+    ],
+)
+def test_a_command_that_is_not_there_may_be_another_one_of_any_group(
+    project: Project, typed: str, meant: str
+) -> None:
+    ended = project.wfe(*typed.split())
+    assert (ended.code, ended.err.splitlines()[1]) == (2, f"  Did you mean {meant}?")
+
+
 @pytest.mark.parametrize("output", [["-o", "json"], ["--output=json"], ["-ojson"]])
 @pytest.mark.parametrize(
     "arguments", [one for one in WRONG if one[0] not in ("nope", "help")], ids=" ".join

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -178,8 +179,29 @@ def _failure(error: BaseException) -> Failure:
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "wfe"
         message = error.format_message()
-        return Failure(message, code="usage", exit_code=error.exit_code, hint=f"See: {path} --help")
+        meant = _meant_by(getattr(error, "unknown_command", ""), path)
+        hint = f"Did you mean {' or '.join(meant)}?" if meant else f"See: {path} --help"
+        return Failure(message, code="usage", exit_code=error.exit_code, hint=hint)
     return Failure.of(error)
+
+
+def _meant_by(name: str, path: str) -> list[str]:
+    """The commands that may be meant by one that the group `path` does not have: one of its own that is
+    near, else those of other groups that are called so, else one that is near."""
+    if not name:
+        return []
+    own: list[str] = []
+    others: dict[str, list[str]] = {}
+    for outer, command in whole().commands.items():
+        for inner in ("", *getattr(command, "commands", ())):
+            line = f"wfe {outer} {inner}".rstrip()
+            others.setdefault(inner or outer, []).append(line)
+            if line.rpartition(" ")[0] == path:
+                own.append(inner or outer)
+    if near := get_close_matches(name, own, n=1):
+        return [f"{path} {near[0]}"]
+    near = [name] if name in others else get_close_matches(name, others, n=1)
+    return [line for each in near for line in others[each]]
 
 
 def _fail(failure: Failure, *, as_json: bool) -> int:

@@ -90,11 +90,20 @@ class Group(TyperGroup):
     """A group of commands; alone it prints its help."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **{**kwargs, "invoke_without_command": True})
+        super().__init__(
+            *args, **{**kwargs, "invoke_without_command": True, "suggest_commands": False}
+        )
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _lighten(self.get_params(ctx))
         return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except typer.TyperException as error:
+            vars(error)["unknown_command"] = args[0]
+            raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Each with the whole first sentence of its help: what is cut says nothing."""
