@@ -324,6 +324,7 @@ def test_schedule_runs_so_often_and_ends(jobs: Project) -> None:
         (["echo", "-i", "1", "--cron", ""], "--cron is empty"),
         (["echo", "-i", "1", "--cron", "@daily", "--tz", "Mars/Base"], "no time zone"),
         (["echo", "-i", "1", "--cron", "@daily", "--tz", ""], "error: --tz is empty"),
+        (["echo", "-i", "1", "--cron", "@daily", "--name", ""], "cannot be the name of a schedule"),
         (["echo", "-i", "1", "--every", "soon"], "--every"),
         (["echo", "-i", "1", "--every", "0"], "a millisecond at least"),
         (["echo", "-i", "1", "--every", "1s", "--max", "0"], "from 1 on"),

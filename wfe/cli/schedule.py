@@ -100,7 +100,7 @@ def schedule(
         catch_up=_one_of("--catch-up", catch_up, {word: word for word in _CATCH_UPS}),
         input=None if value is NOT_GIVEN else value,
     )
-    plan = _plan(workflow, wanted, name or workflow.id)
+    plan = _plan(workflow, wanted, workflow.id if name is None else name)
     said = _told_of_others(session, plan, workflow, catalog)
 
     from wfe.cli import serving
