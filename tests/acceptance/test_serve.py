@@ -160,6 +160,14 @@ def test_the_second_signal_ends_it_at_once_with_a_line_like_the_others(jobs: Pro
     )
 
 
+def test_expressions_that_may_not_be_meant_are_told_when_it_begins(jobs: Project) -> None:
+    uneven = '@workflow("odd", schedule="*/7 * * * *")\ndef odd():\n    note()\n'
+    jobs.write("workflows/jobs.py", JOBS + uneven)
+    with serving(jobs) as served:
+        served.until(event="note", message="Schedule odd: '*/7' in the minutes is uneven")
+        served.stop()
+
+
 def test_without_its_database_it_ends(jobs: Project) -> None:
     with serving(jobs) as served:
         shutil.rmtree(jobs.db.parent)
@@ -202,10 +210,11 @@ def test_a_person_sees_the_ticks_that_another_process_has_decided_on(jobs: Proje
 
 def test_sentences_above_the_board_are_broken_between_words(jobs: Project) -> None:
     said = (
-        "'*/90' in the minutes is only 0, as counting begins anew with each hour: that is hourly at"
+        "Schedule two-steps: '*/90' in the minutes is only 0, as",
+        "counting begins anew with each hour: that is hourly at",
     )
     arguments = ["schedule", "two-steps", "-i", "1", "--cron", "*/90 * * * *"]
     terminal = Terminal(*arguments, folder=jobs.root, lines=40, columns=60, TERM="xterm")
-    terminal.expect_exact(said[:56] + "\r\n")
-    terminal.expect_exact(said[57:])
+    terminal.expect_exact(f"{said[0]}\r\n")
+    terminal.expect_exact(said[1])
     terminal.close(force=True)

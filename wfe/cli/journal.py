@@ -16,6 +16,7 @@ from wfe.errors import WfeError
 from wfe.model import Event, EventKind, ExecutionKey, StepKey
 from wfe.runtime.engine import Engine
 from wfe.scheduling.loop import Scheduler
+from wfe.scheduling.plan import Plan
 from wfe.store.ledger import Tick
 
 #: What is told of executions: not each step that goes well.
@@ -136,3 +137,9 @@ def lateness(tick: Tick) -> str:
     if tick.kind != "tick" or tick.late_by < 1:
         return ""
     return f"{text.elapsed(tick.late_by)} late"
+
+
+def doubts(plan: Plan) -> Iterator[str]:
+    """What may not be meant of a schedule, in sentences."""
+    for warning in plan.timetable.timing.warnings:
+        yield f"Schedule {plan.name}: {warning}"

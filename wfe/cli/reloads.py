@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 from wfe.authoring.registry import Registry
 from wfe.cli import text
+from wfe.cli.journal import Reporter, doubts
 from wfe.discover import shown
 from wfe.reloading import Reloaded, Reloader
 from wfe.runtime.engine import Engine
@@ -17,9 +17,6 @@ from wfe.runtime.subscriptions import Subscriber
 from wfe.scheduling.loop import Scheduler
 from wfe.scheduling.served import Upcoming
 from wfe.scheduling.upkeep import Upkeep
-
-if TYPE_CHECKING:
-    from wfe.cli.journal import Reporter
 
 logger = logging.getLogger("wfe")
 
@@ -122,6 +119,7 @@ class Reloads:
             known = before.get(name)
             if known is None or known.plan.registration != one.plan.registration:
                 yield f"Schedule {name}: {one.plan.timing}, next {text.iso(one.next)}"
+                yield from doubts(one.plan)
         for name in sorted(before.keys() - after.keys()):
             if name in errors:
                 yield f"Schedule {name} has no workflow any more: its ticks are errors."

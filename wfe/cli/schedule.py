@@ -107,7 +107,7 @@ def schedule(
 
     shown = serving.reporter(session, log_format)
     beside = serving.Beside()
-    beside.said += [*plan.timetable.timing.warnings, *said]
+    beside.said += said
     return serving.serve(session, catalog, shown, plan, beside=beside)
 
 

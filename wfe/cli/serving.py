@@ -17,7 +17,7 @@ from typing import Any
 
 from wfe.cli.capture import stdout_kept
 from wfe.cli.foreground import Interrupts, engine_of, leave_running_steps, log_shown
-from wfe.cli.journal import Journal, Reporter
+from wfe.cli.journal import Journal, Reporter, doubts
 from wfe.cli.reloads import Listeners, Reloads
 from wfe.cli.session import Session
 from wfe.cli.supervisor import Supervisor, status_of
@@ -128,7 +128,8 @@ async def _serve(
                 reloads = Reloads(reloader, engine, scheduler, upkeep, listeners, shown)
                 await stack.enter_async_context(reloads.watching())
             shown.serving(engine, scheduler)
-            for sentence in beside.said:
+            told = [doubt for one in scheduler.upcoming for doubt in doubts(one.plan)]
+            for sentence in (*told, *beside.said):
                 shown.say(sentence)
             supervisor.ready(lambda: status_of(scheduler))
             stack.callback(supervisor.stopping)
