@@ -111,6 +111,24 @@ def test_nested_workflows_follow_below_with_their_keys(stored: Project) -> None:
     assert "async" in workflow
 
 
+def test_a_workflow_that_several_steps_run_is_drawn_once(project: Project) -> None:
+    project.write(
+        "workflows/nested.py",
+        NESTED
+        + """
+@workflow("twice")
+def twice(gift: bool):
+    inner.as_step.config(name="one")(gift)
+    outer.as_step.config(name="two")(gift)
+""",
+    )
+    out = project.wfe("workflows", "graph", "twice").out
+    assert [line for line in out.splitlines() if "·" in line] == ["one · inner", "two · outer"]
+    for kind in ("text", "mermaid", "svg"):
+        drawn = project.wfe("workflows", "graph", "twice", "--format", kind).out
+        assert "runs inner: see one" in drawn
+
+
 def test_what_has_no_room_goes_on_below_and_nothing_is_cut(
     stored: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ holds the diagram of that one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from wfe.authoring.workflows import Workflow
     from wfe.store.contract import Reader
 
-#: How many levels of nested workflows are drawn.
+#: How many levels of children of an execution are drawn.
 _DEEPEST = 8
-
 
 #: Words that are of an undo by themselves; one that has failed has to be told from its step.
 _OF_UNDOS = ("compensating", "reverted")
@@ -99,30 +98,34 @@ def _labels(head: Head, spec: StepSpec, row: tree.Row, inner: Diagram | None) ->
 
 
 def of_workflow(workflow: Workflow[Any, Any]) -> Diagram:
-    """The steps of a workflow, with those of the workflows that are steps of it."""
-    return _of_flow(workflow.flow, workflow)
+    """The steps of a workflow, with those of the workflows that are steps of it: each at the first step
+    that runs it, of which the others tell."""
+    return _of_flow(workflow.flow, workflow, {})
 
 
-def _of_flow(flow: Flow, workflow: Workflow[Any, Any], depth: int = 0) -> Diagram:
+def _of_flow(
+    flow: Flow, workflow: Workflow[Any, Any], drawn: dict[str, str], within: str = ""
+) -> Diagram:
+    """`drawn`: the steps that hold the diagrams of workflows, by the ids of these."""
     stages = []
     for stage in flow.stages:
         boxes = []
         for name in stage:
-            child, inner = workflow.nodes[name].child, None
-            if child is not None and depth < _DEEPEST:
-                inner = _of_flow(child.flow, child, depth + 1)
-            boxes.append(Box(name, tuple(_outline(flow.steps[name], inner)), inner))
+            child, inner, path = workflow.nodes[name].child, None, f"{within}{name}"
+            if child is not None and drawn.setdefault(child.id, path) == path:
+                inner = _of_flow(child.flow, child, drawn, f"{path}/")
+            boxes.append(Box(name, tuple(_outline(flow.steps[name], inner, drawn)), inner))
         stages.append(tuple(boxes))
     count = len(flow.steps)
     subtitle = Label(f"{count} step" if count == 1 else f"{count} steps")
     return Diagram(flow.workflow_id, subtitle, tuple(stages))
 
 
-def _outline(spec: StepSpec, inner: Diagram | None) -> Iterator[Label]:
+def _outline(spec: StepSpec, inner: Diagram | None, drawn: Mapping[str, str]) -> Iterator[Label]:
     for guard in spec.guards:
         yield Label(f"when {guard}")
     if spec.child is not None and inner is None:
-        yield Label(f"runs {spec.child}")
+        yield Label(f"runs {spec.child}: see {drawn[spec.child]}")
     if spec.options.async_ and spec.child is None:
         yield Label("async")
     if spec.has_compensation and spec.child is None:

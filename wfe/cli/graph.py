@@ -52,7 +52,7 @@ def of_workflow(
     format: Format = "text",
 ) -> int:
     """Draw the steps of a workflow: stages from left to right, steps that run together below each
-    other, the steps of nested workflows inside.
+    other, the steps of nested workflows inside, each workflow once.
 
     \b
     wfe workflows graph order
