@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import select
 import signal
 from collections.abc import Iterator
@@ -190,10 +191,10 @@ def test_what_does_not_fire_as_it_is_says_so(nightly: Project) -> None:
         return nightly.wfe("schedules", command, *name, "--color", "always").out
 
     assert "if served" in shown("list")
-    assert "not as it is, but with wfe serve:" in shown("show", "nightly")
+    assert "not as it is, but with:  wfe serve\n" in shown("show", "nightly")
     nightly.wfe("schedules", "pause", "nightly")
     assert "if resumed" in shown("list")
-    assert "not as it is, but with wfe schedules resume nightly:" in shown("show", "nightly")
+    assert "not as it is, but with:  wfe schedules resume nightly\n" in shown("show", "nightly")
 
 
 def test_what_is_served_fires_without_a_condition(nightly: Project, held: str) -> None:
@@ -245,6 +246,17 @@ def test_trigger_runs_it_now_and_prints_the_result(nightly: Project) -> None:
     assert (last["kind"], last["state"], last["outcome"]) == ("manual", "fired", "done")
     (nightly.root / "broken").touch()
     assert nightly.wfe("schedules", "trigger", "nightly").code == 10
+
+
+@pytest.mark.parametrize("command", ["ticks", "show"])
+def test_keys_of_executions_stay_whole_on_a_narrow_terminal(
+    nightly: Project, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    out = nightly.wfe("schedules", command, "nightly", "--color", "always").out
+    assert "\n    nightly:sched-nightly-20260302T030000.000Z\n" in out
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", out)
+    assert all(len(line) <= 60 for line in plain.splitlines() if " " in line.strip())
 
 
 def test_backfill_runs_what_has_no_execution(nightly: Project) -> None:

@@ -319,11 +319,11 @@ def _draw_one(
     }
     for name, fact in facts.items():
         if fact:
-            screen.line(f"  {name:<9}", text.shown(fact))
+            screen.paragraph(text.shown(fact), indent="  ", label=f"{name:<9}")
     screen.line()
     screen.title("Next")
     if document["upcoming"] and (way := _way(session, row)):
-        screen.line(f"  not as it is, but with {way}:")
+        screen.choices([("not as it is, but with:", way)], indent="  ")
     for moment in document["upcoming"] or ["never"]:
         screen.line(f"  {moment}")
     if ticks:
@@ -368,4 +368,4 @@ def _draw_ticks(
                 screen.text(document["key"] or tick.error or ""),
             ]
         )
-    screen.table(["TICK", "STATE", "LATE", "EXECUTION"], cells)
+    screen.table(["TICK", "STATE", "LATE", "EXECUTION"], cells, below=True)

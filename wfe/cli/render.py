@@ -135,10 +135,16 @@ class Screen:
     # --- tables ----------------------------------------------------------------------------------
 
     def table(
-        self, titles: Sequence[str], rows: Iterable[Sequence[Text]], *, cut: bool = False
+        self,
+        titles: Sequence[str],
+        rows: Iterable[Sequence[Text]],
+        *,
+        cut: bool = False,
+        below: bool = False,
     ) -> None:
-        """Columns side by side; the last one is as long as it likes, or `cut` where the line ends.
-        Cut to less than a word it is left out."""
+        """Columns side by side; the last one is as long as it likes, or `cut` where the line ends: cut
+        to less than a word it is left out. `below`: where it has no room it goes there, broken between
+        words."""
         table = [[Text(title, "dim") for title in titles], *rows]
         for line, row in zip(aligned([row[:-1] for row in table]), table, strict=True):
             last, room = row[-1].copy(), self.width - _length(line)
@@ -147,6 +153,11 @@ class Screen:
                 line.rstrip()
             elif cut:
                 last = self._cut(last, room)
+            elif below and _length(last) > room:
+                line.rstrip()
+                self.line(line)
+                self.paragraph(last.plain, indent="    ")
+                continue
             self.line(line, last)
 
     def lines(self, titles: Sequence[str], rows: Iterable[Sequence[Text]]) -> list[Text]:
