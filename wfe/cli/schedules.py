@@ -19,7 +19,6 @@ from wfe.errors import UsageError
 
 if TYPE_CHECKING:
     from wfe.authoring.schedules import Schedule
-    from wfe.cli.render import Screen
     from wfe.scheduling.schedule import Timetable
     from wfe.store.ledger import ScheduleRow
 
@@ -190,13 +189,14 @@ def _fire(timetable: Timetable, tick: datetime) -> dict[str, Any]:
 
 
 def _draw(session: Session, timetable: Timetable, ticks: list[datetime]) -> None:
+    from wfe.cli import text
     from wfe.cli.render import Screen, aligned
 
     screen = Screen(sys.stdout, colors=session.colors(sys.stdout))
     screen.title(timetable.timing.text)
-    _draw_prose(screen, f"{timetable.timing.describe()} ({timetable.schedule.timezone})")
-    for warning in timetable.timing.warnings:
-        _draw_prose(screen, f"Note: {warning}")
+    described = f"{timetable.timing.describe()} ({timetable.schedule.timezone})"
+    for sentence in (described, *(f"Note: {warning}" for warning in timetable.timing.warnings)):
+        screen.paragraph(text.shown(sentence), indent="  ")
     if not ticks:
         return
     screen.line()
@@ -212,20 +212,11 @@ def _draw(session: Session, timetable: Timetable, ticks: list[datetime]) -> None
             continue
         line.rstrip()
         screen.line(line)
-        _draw_prose(screen, remark, indent=4)
+        if remark:
+            screen.paragraph(remark, indent="    ")
 
 
 def _columns(timetable: Timetable, tick: datetime, clock: str) -> list[str]:
     """A fire as people read it: where clocks of the zone stand, and those of UTC."""
     local = tick.astimezone(timetable.zone)
     return [local.strftime(f"{clock} %Z"), tick.strftime(clock)]
-
-
-def _draw_prose(screen: Screen, prose: str, *, indent: int = 2) -> None:
-    """Text that is broken between words."""
-    from textwrap import wrap
-
-    from wfe.cli import text
-
-    for line in wrap(text.safe(prose), max(screen.width - indent, 20)):
-        screen.line(" " * indent, line)
