@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wfe.cli.exit_codes import ExitCode
+from wfe.cli.parameters import Key
 from wfe.cli.session import Session
 from wfe.errors import UsageError
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from wfe.cli.failures import Failure
     from wfe.cli.live import Watcher
     from wfe.model import Event, Execution, TimelineEvent
-
-Key = Annotated[str, typer.Argument(metavar="KEY", help="See: wfe help keys.")]
 
 
 def events(

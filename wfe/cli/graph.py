@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wfe.cli.exit_codes import ExitCode
+from wfe.cli.parameters import Key, Target
 from wfe.cli.session import Session
 from wfe.errors import UsageError
 
@@ -23,7 +24,7 @@ Format = Annotated[
 
 def of_execution(
     session: Session,
-    key: Annotated[str, typer.Argument(metavar="KEY", help="See: wfe help keys.")],
+    key: Key,
     format: Format = "text",
 ) -> int:
     """Draw the steps of an execution as they are now: stages from left to right, steps that run
@@ -46,9 +47,7 @@ def of_execution(
 
 def of_workflow(
     session: Session,
-    target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="NAME, FILE.py:NAME or MODULE:NAME.")
-    ],
+    target: Target,
     format: Format = "text",
 ) -> int:
     """Draw the steps of a workflow: stages from left to right, steps that run together below each

@@ -10,6 +10,7 @@ import typer
 
 from wfe.cli.consent import Yes
 from wfe.cli.exit_codes import ExitCode
+from wfe.cli.parameters import Key
 from wfe.cli.session import Session
 from wfe.errors import NotAllowed, UsageError, WfeError, WorkflowNotFound
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from wfe.model import CommandResult, Event, Execution, ExecutionKey, Head
     from wfe.runtime.engine import Engine
 
-Key = Annotated[str, typer.Argument(metavar="KEY", help="See: wfe help keys.")]
 AllowChanged = Annotated[
     bool,
     typer.Option(

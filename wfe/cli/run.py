@@ -10,7 +10,7 @@ import typer
 
 from wfe.cli.command import alone, command
 from wfe.cli.output import RUN_FORMATS
-from wfe.cli.serve import Otel
+from wfe.cli.parameters import Otel, Target
 from wfe.cli.session import Session
 from wfe.cli.telling import tell
 from wfe.errors import UsageError
@@ -32,9 +32,7 @@ app = alone()
 @command(app, "run", formats=RUN_FORMATS)
 def run(
     session: Session,
-    target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="NAME, FILE.py:NAME or MODULE:NAME.")
-    ],
+    target: Target,
     input: Annotated[
         str | None,
         typer.Option("--input", "-i", metavar="JSON|@FILE|-", help="The input; - is stdin."),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wfe.cli.command import alone, command
-from wfe.cli.serve import LogFormat
+from wfe.cli.parameters import LogFormat, Target
 from wfe.cli.session import Session
 from wfe.errors import UsageError
 
@@ -27,9 +27,7 @@ _CATCH_UPS = ("none", "last", "all")
 @command(app, "schedule")
 def schedule(
     session: Session,
-    target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="NAME, FILE.py:NAME or MODULE:NAME.")
-    ],
+    target: Target,
     cron: Annotated[
         str | None, typer.Option("--cron", metavar="EXPR", help="A cron expression: wfe help cron.")
     ] = None,

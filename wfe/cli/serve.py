@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wfe.cli.command import alone, command
+from wfe.cli.parameters import LogFormat, Otel
 from wfe.cli.session import Session
 from wfe.errors import UsageError
 
@@ -16,20 +17,6 @@ if TYPE_CHECKING:
     from wfe.discover import Catalog
 
 app = alone()
-
-LogFormat = Annotated[
-    str | None,
-    typer.Option(
-        "--log-format",
-        metavar="text|json",
-        help="Write lines of this kind to stderr. Else: a board on a terminal, text elsewhere.",
-    ),
-]
-
-Otel = Annotated[
-    bool,
-    typer.Option("--otel", help="Send traces to where OTEL_* variables say: pip install wfe[otel]"),
-]
 
 
 @command(app, "serve")

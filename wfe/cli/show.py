@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wfe.cli.exit_codes import ExitCode
+from wfe.cli.parameters import Key
 from wfe.cli.session import Session
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def show(
     session: Session,
-    key: Annotated[str, typer.Argument(metavar="KEY", help="See: wfe help keys.")],
+    key: Key,
     steps: Annotated[bool, typer.Option("--steps", help="Show the steps.")] = False,
     input: Annotated[bool, typer.Option("--input", help="Show the input.")] = False,
     outputs: Annotated[

@@ -10,6 +10,7 @@ import typer
 from wfe.cli import steps
 from wfe.cli.command import command, group
 from wfe.cli.output import LIST_FORMATS, ONE_FORMATS, RUN_FORMATS
+from wfe.cli.parameters import Key
 from wfe.cli.session import Session
 from wfe.errors import UsageError, WorkflowNotFound
 
@@ -21,8 +22,6 @@ app = group("See steps, and answer those that wait.")
 
 command(app, "list", formats=LIST_FORMATS)(steps.list_)
 command(app, "show", formats=ONE_FORMATS)(steps.show)
-
-Key = Annotated[str, typer.Argument(metavar="KEY", help="See: wfe help keys.")]
 
 
 @command(app, "succeed", formats=RUN_FORMATS)

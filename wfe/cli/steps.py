@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wfe.cli.exit_codes import ExitCode
+from wfe.cli.parameters import Key
 from wfe.cli.session import Session
 from wfe.cli.telling import tell
 from wfe.errors import UsageError
@@ -70,7 +71,7 @@ def list_(
 
 def show(
     session: Session,
-    key: Annotated[str, typer.Argument(metavar="KEY", help="See: wfe help keys.")],
+    key: Key,
 ) -> int:
     """Show one step: its state, attempts and times, what it returned or failed with, what happened to
     it, and the commands that help. A step that waits is found by its execution, too.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from wfe.cli.exit_codes import ExitCode
+from wfe.cli.parameters import Key
 from wfe.cli.session import Session
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 def why(
     session: Session,
-    key: Annotated[str, typer.Argument(metavar="KEY", help="See: wfe help keys.")],
+    key: Key,
 ) -> int:
     """Explain why an execution is where it is: what it waits for, since when, who has it in hand,
     what comes next by itself, and the commands that help.

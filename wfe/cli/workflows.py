@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from wfe.cli import check, graph
 from wfe.cli.command import command, group
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.output import LIST_FORMATS, ONE_FORMATS
+from wfe.cli.parameters import Target
 from wfe.cli.session import Session
 from wfe.cli.telling import tell
 
@@ -53,9 +52,7 @@ def list_(session: Session) -> int:
 @command(app, "show", formats=ONE_FORMATS)
 def show(
     session: Session,
-    target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="NAME, FILE.py:NAME or MODULE:NAME.")
-    ],
+    target: Target,
 ) -> int:
     """Show one workflow: its place, options, schedule, steps and input.
 
