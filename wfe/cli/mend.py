@@ -12,7 +12,7 @@ from wfe.cli.consent import Yes
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.parameters import Key
 from wfe.cli.session import Session
-from wfe.errors import NotAllowed, UsageError, WfeError, WorkflowNotFound
+from wfe.errors import NotAllowed, UsageError, WfeError
 
 if TYPE_CHECKING:
     from wfe.cli.foreground import Command
@@ -226,13 +226,7 @@ def _known(session: Session, text: str) -> tuple[Execution, Catalog]:
 
     with session.reader(to_write=True) as reader:
         execution = keys.find_execution(reader, text)
-    catalog = session.catalog()
-    try:
-        catalog.find(execution.head.workflow_id)
-    except WorkflowNotFound as error:
-        error.hint = error.hint or "Name the module it is in: --app FILE."
-        raise
-    return execution, catalog
+    return execution, session.catalog_with(execution.head.workflow_id)
 
 
 def _driven(

@@ -85,8 +85,7 @@ def trigger(session: Session, name: Name) -> int:
 
     with session.reader(to_write=True) as reader:
         row = find(session, reader, name)
-    catalog = session.catalog()
-    catalog.find(row.workflow_id)
+    catalog = session.catalog_with(row.workflow_id)
     plan = known_plan(row)
 
     async def begin(engine: Engine, on_event: Callable[[Event], None]) -> CommandResult:
@@ -184,8 +183,7 @@ def _fill(session: Session, row: ScheduleRow, moments: list[datetime]) -> int:
     from wfe.scheduling.plan import known_plan
 
     plan = known_plan(row)
-    catalog = session.catalog()
-    catalog.find(row.workflow_id)
+    catalog = session.catalog_with(row.workflow_id)
 
     async def work(engine: Engine) -> bool:
         decisions = _Decisions(row.name)

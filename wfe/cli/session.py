@@ -92,6 +92,20 @@ class Session:
         with contextlib.redirect_stdout(sys.stderr):
             return discover.load(self.config.app, root=self.config.root)
 
+    def catalog_with(self, workflow_id: str) -> Catalog:
+        """All workflows, among which this one is.
+
+        Raises:
+            WorkflowNotFound: it is not.
+        """
+        catalog = self.catalog()
+        try:
+            catalog.find(workflow_id)
+        except WorkflowNotFound as error:
+            error.hint = error.hint or "Name the module it is in: --app FILE."
+            raise
+        return catalog
+
     def why_no_workflows(self) -> str:
         """A sentence for a catalog that is empty, though nothing failed to load."""
         where = ", ".join(self.config.app) or f"no folder workflows/ in {self.config.root}"

@@ -12,7 +12,7 @@ from wfe.cli.command import command, group
 from wfe.cli.output import LIST_FORMATS, ONE_FORMATS, RUN_FORMATS
 from wfe.cli.parameters import Key
 from wfe.cli.session import Session
-from wfe.errors import UsageError, WorkflowNotFound
+from wfe.errors import UsageError
 
 if TYPE_CHECKING:
     from wfe.model import CommandResult, Event, StepKey
@@ -150,12 +150,7 @@ def _answer(session: Session, text: str, answer: Answer) -> int:
 
     with session.reader(to_write=True) as reader:
         step = keys.find_step(reader, text)
-    catalog = session.catalog()
-    try:
-        catalog.find(step.workflow_id)
-    except WorkflowNotFound as error:
-        error.hint = error.hint or "Name the module it is in: --app FILE."
-        raise
+    catalog = session.catalog_with(step.workflow_id)
 
     from wfe.cli import foreground
     from wfe.cli.live import watcher
