@@ -250,7 +250,8 @@ class _View:
             again = record.retry_at
             tail = "" if again is None else f" It is asked again {text.to(again, now)}."
             sentence = f"{name} waits for an answer from outside {since}{attempt}.{tail}"
-            return "answer", sentence, ways.answer(self._command, key)
+            found = (*ways.answer(self._command, key), ways.ask_again(self._command, key))
+            return "answer", sentence, found
         if record.sleeping:
             return "sleep", f"{name} sleeps, and wakes {text.to(record.retry_at, now)}.", ()
         if record.retry_at is not None:

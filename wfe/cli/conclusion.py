@@ -6,7 +6,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from wfe.cli import documents, endings, exit_codes, output, report, text, tree
+from wfe.cli import documents, endings, exit_codes, output, text, tree, ways
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.failures import Failure
 from wfe.cli.foreground import Driven, leave_running_steps
@@ -112,8 +112,8 @@ def _tell(session: Session, execution: Execution, failure: Failure | None) -> No
     if keys:
         print(text.shown(f"{execution.head.key} waits for an answer:"), file=sys.stderr)
     for key in keys:
-        for line in report.answers(session, key):
-            print(f"  {text.shown(line)}", file=sys.stderr)
+        for way in ways.answer(session.command, key):
+            print(f"  {text.shown(way.command)}", file=sys.stderr)
     for step, child in tree.waiting_children(execution):
         why = session.command("executions", "why", str(child))
         print(text.shown(f"{step} waits for {child}: {why}"), file=sys.stderr)
@@ -138,7 +138,7 @@ def _left(session: Session, driven: Driven) -> int:
         driven.signal,
         f"{key} is {end or 'not finished'}.",
         hint=(
-            report.goes_on(session, key)
+            ways.go_on(session.command, key)
             if end is None
             else f"See: {session.command('executions', 'show', str(key))}"
         ),

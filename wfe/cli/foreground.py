@@ -21,7 +21,7 @@ from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from wfe.authoring.on_finish import OnFinish
 from wfe.authoring.registry import Registry
-from wfe.cli import report
+from wfe.cli import ways
 from wfe.cli.afterwards import Afterwards
 from wfe.cli.capture import stdout_kept
 from wfe.cli.live import Watcher
@@ -167,7 +167,7 @@ async def _drive(
     view = view_of(engine)
 
     def leave() -> None:
-        watcher.leave(report.goes_on(session, view.key) if view.key is not None else "")
+        watcher.leave(ways.go_on(session.command, view.key) if view.key is not None else "")
 
     with Interrupts(leave) as interrupts:
         await engine.start()

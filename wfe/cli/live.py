@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from wfe.cli import family, report, text, tree
+from wfe.cli import family, text, tree, ways
 from wfe.cli.capture import lines_of_output
 from wfe.clock import SystemClock
 from wfe.model import Action, Event, EventKind, Execution, StepKey
@@ -91,7 +91,8 @@ class _Announced:
 
     def _waiting(self, execution: Execution) -> Iterator[Waiting]:
         for key in tree.waiting_keys(execution):
-            commands = report.answers(self._session, key)
+            answers = ways.answer(self._session.command, key)
+            commands = tuple(way.command for way in answers)
             yield Waiting(str(key), "answer", f"{key.step} waits for an answer:", commands)
         for step, child in tree.waiting_children(execution):
             why = self._session.command("executions", "why", str(child))

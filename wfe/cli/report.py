@@ -6,27 +6,12 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wfe.cli import documents, family, output, text, timeline, tree
-from wfe.model import ErrorRecord, Execution, ExecutionKey, Json, StepKey, StepStatus, TimelineEvent
+from wfe.cli import documents, family, output, text, timeline, tree, ways
+from wfe.model import ErrorRecord, Execution, Json, StepStatus, TimelineEvent
 
 if TYPE_CHECKING:
     from wfe.cli.render import Screen
     from wfe.cli.session import Session
-
-
-def answers(session: Session, key: StepKey) -> tuple[str, str]:
-    """The two command lines that answer a waiting step. Pasted as they are, they are refused or
-    harmless: an answer that nobody gave would carry the execution on."""
-    return (
-        session.command("step", "succeed", str(key), "--response", "JSON"),
-        session.command("step", "fail", str(key), "--error", "REASON"),
-    )
-
-
-def goes_on(session: Session, key: ExecutionKey) -> str:
-    """How an unfinished execution is carried on."""
-    command = session.command("run", key.workflow_id, "--tx", key.transaction_id)
-    return f"It goes on where it was with: {command}"
 
 
 class View(NamedTuple):
@@ -85,7 +70,8 @@ def _plain_steps(session: Session, view: View) -> Iterator[PlainLine]:
 def _plain_waiting(session: Session, view: View) -> Iterator[PlainLine]:
     if not view.is_past:
         for key in tree.waiting_keys(view.execution):
-            yield ["waiting", str(key), *answers(session, key)]
+            answers = ways.answer(session.command, key)
+            yield ["waiting", str(key), *(way.command for way in answers)]
         for step, child in tree.waiting_children(view.execution):
             yield ["child", str(child), step]
 
@@ -191,8 +177,8 @@ def draw_waiting(screen: Screen, session: Session, execution: Execution) -> None
         screen.line()
         screen.title("Waits for an answer")
     for key in keys:
-        for line in answers(session, key):
-            screen.line(f"  {line}")
+        for way in ways.answer(session.command, key):
+            screen.line(f"  {way.command}")
     if children:
         screen.line()
         screen.title("Waits for a child")

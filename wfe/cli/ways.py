@@ -18,14 +18,19 @@ class Way(NamedTuple):
     command: str
 
 
-def answer(command: Command, key: StepKey) -> tuple[Way, ...]:
-    """Of a step that waits for an answer. Pasted as they are, the answers are refused or harmless."""
+def answer(command: Command, key: StepKey) -> tuple[Way, Way]:
+    """Of a step that waits for an answer: both answers. Pasted as they are, they are refused or harmless:
+    an answer that nobody gave would carry the execution on."""
     name = str(key)
     return (
         Way("it succeeded", command("step", "succeed", name, "--response", "JSON")),
         Way("it failed", command("step", "fail", name, "--error", "REASON")),
-        Way("ask again", command("step", "retry", name)),
     )
+
+
+def ask_again(command: Command, key: StepKey) -> Way:
+    """Of a step that waits for an answer."""
+    return Way("ask again", command("step", "retry", str(key)))
 
 
 def try_again(command: Command, key: StepKey) -> tuple[Way, ...]:
@@ -39,6 +44,11 @@ def try_again(command: Command, key: StepKey) -> tuple[Way, ...]:
 def carry_on(command: Command, key: ExecutionKey) -> Way:
     """Of an execution that nobody has in hand."""
     return Way("carry it on", command("executions", "resume", str(key)))
+
+
+def go_on(command: Command, key: ExecutionKey) -> str:
+    """In a sentence: how an execution is carried on that this command leaves unfinished."""
+    return f"It goes on where it was with: {command('run', key.workflow_id, '--tx', key.transaction_id)}"
 
 
 def undo(command: Command, key: ExecutionKey) -> Way:
