@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from wfe.cli import text
-from wfe.cli.capture import lines_of_output
+from wfe.cli.capture import another, lines_of_output
 from wfe.cli.journal import lateness
 from wfe.clock import SystemClock
 from wfe.errors import WfeError
@@ -48,12 +48,7 @@ class Board:
         from wfe.cli.render import Screen
 
         self._session = session
-        self._terminal = os.fdopen(
-            os.dup(sys.stderr.fileno()),
-            "w",
-            encoding=sys.stderr.encoding,
-            errors="backslashreplace",
-        )
+        self._terminal = another(sys.stderr)
         self._screen = Screen(self._terminal, colors=session.colors(sys.stderr))
         self._since = SystemClock().now()
         self._scheduler: Scheduler | None = None
@@ -126,9 +121,7 @@ class Board:
         self._screen.line(text.safe(line))
 
     def leave(self, sentence: str) -> None:
-        with contextlib.suppress(OSError):  # first the cursor, which is hidden
-            last = f"{text.safe(sentence)}\n".encode(errors="backslashreplace")
-            os.write(self._terminal.fileno(), b"\x1b[?25h\n" + last)
+        self._screen.abandon(sentence)
 
     # --- drawing ---
 
@@ -190,4 +183,6 @@ class Board:
         return [cell(""), *self._screen.lines(["ENDED", "WHEN", ""], rows)] if rows else []
 
     def _more(self, count: int, what: str) -> list[Text]:
-        return [self._screen.text(f"… and {count} more {what}")] if count > 0 else []
+        if count <= 0:
+            return []
+        return [self._screen.text(f"{self._screen.dots} and {count} more {what}")]

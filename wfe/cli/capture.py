@@ -28,18 +28,30 @@ def stdout_kept() -> Iterator[None]:
 def stdout_as_it_is() -> Iterator[TextIO]:
     """What stdout is now, whatever `stdout_kept` does meanwhile."""
     try:
-        kept = os.dup(sys.stdout.fileno())
+        stream = another(sys.stdout)
     except (OSError, ValueError):  # closed, or no file
         yield sys.stdout
         return
-    stream = os.fdopen(
-        kept, "w", buffering=1, encoding=sys.stdout.encoding, errors="backslashreplace"
-    )
     try:
         yield stream
     finally:
         with contextlib.suppress(OSError):  # nobody reads any more
             stream.close()
+
+
+def another(stream: TextIO) -> TextIO:
+    """A stream that leads to where `stream` leads now, whatever becomes of its descriptor.
+
+    Raises:
+        OSError, ValueError: it is closed, or no file.
+    """
+    return os.fdopen(
+        os.dup(stream.fileno()),
+        "w",
+        buffering=1,
+        encoding=stream.encoding,
+        errors="backslashreplace",
+    )
 
 
 @contextlib.contextmanager

@@ -71,8 +71,7 @@ def drive(
         WfeError: what the command, or opening the database, raises.
     """
     afterwards = session.afterwards = Afterwards(session, catalog, tells_all=False)
-    gc.enable()  # which a command that only reads does without
-    sys.setswitchinterval(0.001)  # a commit beside a busy thread waits that long for the GIL
+    set_out()
     with stdout_kept(), watcher.running(), log_shown(watcher):
         view = functools.partial(_View, watcher=watcher, key=key, looks_at_once=not is_answer)
         return asyncio.run(_drive(session, catalog, command, watcher, view, timeout, afterwards))
@@ -89,10 +88,15 @@ def drive_many(
     signal. Raises as `drive`. `tells_all`: afterwards tell of every end that is owed a notice, not
     only of those that came here."""
     afterwards = session.afterwards = Afterwards(session, catalog, tells_all=tells_all)
-    gc.enable()
-    sys.setswitchinterval(0.001)
+    set_out()
     with stdout_kept():
         return asyncio.run(_drive_many(session, catalog, work, afterwards))
+
+
+def set_out() -> None:
+    """Make this process one that drives executions, until it ends."""
+    gc.enable()  # which a command that only reads does without
+    sys.setswitchinterval(0.001)  # a commit beside a busy thread waits that long for the GIL
 
 
 async def _drive_many(

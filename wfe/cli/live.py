@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from wfe.cli import family, text, tree, ways
-from wfe.cli.capture import lines_of_output
+from wfe.cli.capture import another, lines_of_output
 from wfe.clock import SystemClock
 from wfe.model import Action, Event, EventKind, Execution, StepKey
 
@@ -125,7 +125,7 @@ class Lines:
 
     def leave(self, sentence: str) -> None:
         with contextlib.suppress(OSError):
-            os.write(sys.stderr.fileno(), _last_word(sentence))
+            os.write(sys.stderr.fileno(), text.last_word(sentence))
 
     def say(self, sentence: str) -> None:
         self._write(text.iso(SystemClock().now()), "note", sentence)
@@ -143,12 +143,7 @@ class LiveTree:
 
         self._session = session
         self._announced = _Announced(session, wanted=answers)
-        self._terminal = os.fdopen(
-            os.dup(sys.stderr.fileno()),
-            "w",
-            encoding=sys.stderr.encoding,
-            errors="backslashreplace",
-        )
+        self._terminal = another(sys.stderr)
         self._screen = Screen(self._terminal, colors=session.colors(sys.stderr))
         self._execution: Execution | None = None
         self._onlooker = family.Onlooker(session)
@@ -190,8 +185,7 @@ class LiveTree:
         self.say(f"{key.step}: {message}" if key else message)
 
     def leave(self, sentence: str) -> None:
-        with contextlib.suppress(OSError):  # first the cursor, which is hidden
-            os.write(self._terminal.fileno(), b"\x1b[?25h\n" + _last_word(sentence))
+        self._screen.abandon(sentence)
 
     def say(self, sentence: str) -> None:
         self._screen.line(text.safe(sentence))
@@ -214,10 +208,6 @@ class LiveTree:
     ) -> list[Text]:
         part = tree.part(execution, now, self._progress, room, children)
         return self._screen.part(part, frame=self._frame)
-
-
-def _last_word(sentence: str) -> bytes:
-    return f"{text.safe(sentence)}\n".encode(errors="backslashreplace") if sentence else b""
 
 
 def _key_of(event: Event) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, TextIO
@@ -237,14 +237,25 @@ class Screen:
             self.console.file.write("\x1b[2K\x1b[1A" * broken)
         self.console.size = ConsoleDimensions(size.columns, size.lines)
 
+    def abandon(self, sentence: str) -> None:
+        """The process ends now, within a signal, while something moves: leave the terminal usable, and
+        say a last word."""
+        with suppress(OSError):  # first the cursor, which is hidden
+            last = b"\x1b[?25h\n" + text.last_word(sentence)
+            os.write(self.console.file.fileno(), last)
+
+    @property
+    def dots(self) -> str:
+        """Stand for what is left out."""
+        return "..." if self._is_plain else "…"
+
     def _cut(self, line: Text, room: int) -> Text:
         """The beginning of a line, where the whole has no room."""
         if _length(line) <= room:
             return line
-        dots = "..." if self._is_plain else "…"
         short = line.copy()
-        short.truncate(max(room - len(dots), 0))
-        short.append(dots)
+        short.truncate(max(room - len(self.dots), 0))
+        short.append(self.dots)
         return short
 
     @property
@@ -271,8 +282,7 @@ class Screen:
     def _left_out(self, counts: Mapping[str, int], where: str) -> list[Text]:
         if not counts:
             return []
-        dots = "..." if self._is_plain else "…"
-        return [Text(f" {dots} {tree.told(counts)} {where}", "dim")]
+        return [Text(f" {self.dots} {tree.told(counts)} {where}", "dim")]
 
     def summary(self, execution: Execution, now: datetime, *, status: str | None = None) -> Text:
         """Where an execution stands, on one line. `status`: another one than it has now."""

@@ -7,7 +7,6 @@ once. What is unfinished goes on with the next process that serves.
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import sys
 from collections.abc import Callable, Coroutine
@@ -16,7 +15,7 @@ from datetime import timedelta
 from typing import Any
 
 from wfe.cli.capture import stdout_kept
-from wfe.cli.foreground import Interrupts, engine_of, leave_running_steps, log_shown
+from wfe.cli.foreground import Interrupts, engine_of, leave_running_steps, log_shown, set_out
 from wfe.cli.journal import Journal, Reporter, doubts
 from wfe.cli.reloads import Listeners, Reloads
 from wfe.cli.session import Session
@@ -82,8 +81,7 @@ def serve(
     Raises:
         StoreError: the database cannot be used.
     """
-    gc.enable()
-    sys.setswitchinterval(0.001)
+    set_out()
     with stdout_kept(), shown.running(), log_shown(shown):
         number = asyncio.run(_serve(session, catalog, shown, plan, beside or Beside()))
     code = 0 if number is None else 128 + number

@@ -70,6 +70,11 @@ def _json_escape(match: re.Match[str]) -> str:
     return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
 
 
+def last_word(sentence: str) -> bytes:
+    """A line for a descriptor that is written to within a signal; nothing for an empty sentence."""
+    return f"{safe(sentence)}\n".encode(errors="backslashreplace") if sentence else b""
+
+
 def failure(name: str | None, message: str) -> str:
     """An error as one text: its type and what it says. The type of a failure that was meant says
     nothing more."""
