@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from wfe.cli.session import Session
+from wfe.cli.telling import tell
 from wfe.discover import Catalog
 from wfe.errors import WfeError
 from wfe.model import ExecutionKey, StepKey
@@ -42,15 +43,15 @@ class Afterwards:
             with stdout_kept(), log_shown(self):
                 is_told = asyncio.run(self._told())
         except WfeError as error:
-            print(f"Nobody was told of the end: {error}", file=sys.stderr)
+            tell(f"Nobody was told of the end: {error}")
             is_told = False
         if not is_told:
             resume = self._session.command("executions", "resume")
-            print(f"wfe serve tells, or: {resume}", file=sys.stderr)
+            tell(f"wfe serve tells, or: {resume}")
 
     def on_log(self, key: StepKey | None, message: str) -> None:
         """What is logged meanwhile."""
-        print(message, file=sys.stderr)
+        tell(message)
 
     async def _told(self) -> bool:
         """Tell, as long as nobody interrupts."""
@@ -69,9 +70,7 @@ class Afterwards:
                 )
                 if not done:
                     if sys.stderr.isatty():
-                        print(
-                            "on_finish is being told. Ctrl-C leaves it to others.", file=sys.stderr
-                        )
+                        tell("on_finish is being told. Ctrl-C leaves it to others.")
                     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 await engine.shutdown(grace=0 if not telling.done() else self._session.config.grace)

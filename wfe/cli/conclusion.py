@@ -10,6 +10,7 @@ from wfe.cli import documents, endings, exit_codes, output, text, tree, ways
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.failures import Failure
 from wfe.cli.foreground import Driven, leave_running_steps
+from wfe.cli.telling import tell
 from wfe.errors import TransactionNotFound
 from wfe.model import CommandResult, Execution, ExecutionKey
 from wfe.store import owners
@@ -103,20 +104,18 @@ def _tell(session: Session, execution: Execution, failure: Failure | None) -> No
         name = str(execution.head.key)
         owner = owners.described(execution.holder or "")
         watch = session.command("executions", "watch", name)
-        print(
-            f"Accepted: {owner} has {name} in hand and goes on with it.\nWatch it with: {watch}",
-            file=sys.stderr,
-        )
+        tell(f"Accepted: {owner} has {name} in hand and goes on with it.")
+        tell(f"Watch it with: {watch}")
         return
     keys = tree.waiting_keys(execution)
     if keys:
-        print(text.shown(f"{execution.head.key} waits for an answer:"), file=sys.stderr)
+        tell(f"{execution.head.key} waits for an answer:")
     for key in keys:
         for way in ways.answer(session.command, key):
             print(f"  {text.shown(way.command)}", file=sys.stderr)
     for step, child in tree.waiting_children(execution):
         why = session.command("executions", "why", str(child))
-        print(text.shown(f"{step} waits for {child}: {why}"), file=sys.stderr)
+        tell(f"{step} waits for {child}: {why}")
 
 
 def _is_driven_elsewhere(execution: Execution) -> bool:

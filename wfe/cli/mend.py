@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +11,7 @@ from wfe.cli.consent import Yes
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.parameters import Key
 from wfe.cli.session import Session
+from wfe.cli.telling import tell
 from wfe.errors import NotAllowed, UsageError, WfeError
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def delete(session: Session, key: Key, yes: Yes = False) -> int:
     if session.output == "json":
         output.print_json({"ok": True, "key": str(head.key), "run": head.run_id})
     else:
-        print(f"Deleted {head.key} (run {head.run_id}).", file=sys.stderr)
+        tell(f"Deleted {head.key} (run {head.run_id}).")
     return ExitCode.OK
 
 
@@ -186,7 +186,7 @@ def _resume_all(session: Session) -> int:
         for line in lines:
             output.print_tabbed([line["key"], line["status"], line["error"]])
     else:
-        print("Nothing is interrupted.", file=sys.stderr)
+        tell("Nothing is interrupted.")
     return ExitCode.ERROR if any(line["error"] for line in lines) else ExitCode.OK
 
 

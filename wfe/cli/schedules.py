@@ -88,7 +88,7 @@ def preview(
     ticks = list(islice(timetable.after(start - timedelta.resolution), number))
     _print(session, timetable, ticks)
     if len(ticks) < number:
-        print("It fires no more after that." if ticks else "It fires no more.", file=sys.stderr)
+        tell("It fires no more after that." if ticks else "It fires no more.")
     return ExitCode.OK
 
 

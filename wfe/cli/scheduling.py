@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +12,7 @@ from wfe.cli.consent import Yes
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.ledger import Name, find
 from wfe.cli.session import Session
+from wfe.cli.telling import tell
 from wfe.errors import NotFound, Refused, UsageError
 
 if TYPE_CHECKING:
@@ -166,10 +166,9 @@ def backfill(
 
 
 def _nothing_to_fill(session: Session, name: str) -> int:
-    print(
+    tell(
         f"There are no ticks of {name} without an execution then. See what there is: "
-        f"{session.command('schedules', 'ticks', name)}",
-        file=sys.stderr,
+        f"{session.command('schedules', 'ticks', name)}"
     )
     return ExitCode.OK
 
@@ -270,5 +269,5 @@ def _change(
     if session.output == "json":
         output.print_json({"ok": True, "key": name})
     else:
-        print(f"{done}: {name}.", file=sys.stderr)
+        tell(f"{done}: {name}.")
     return ExitCode.OK
