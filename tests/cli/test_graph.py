@@ -8,9 +8,10 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from tests.project import Project
-from wfe.cli import diagram_layout, diagram_mermaid, diagram_svg, diagram_text, text
-from wfe.cli.colors import COLORS
-from wfe.cli.diagram import Box, Diagram, Label
+from wfe.cli import text
+from wfe.cli.diagrams import characters, layout, mermaid, svg
+from wfe.cli.diagrams.colors import COLORS
+from wfe.cli.diagrams.diagram import Box, Diagram, Label
 from wfe.cli.looks import LOOKS
 from wfe.model import StepState
 
@@ -151,7 +152,7 @@ WIDE = "日本語のとても長いステップ名" * 3
 @pytest.mark.parametrize("plain", [False, True])
 def test_boxes_are_straight_whatever_the_names_are(plain: bool) -> None:
     boxes = [Box(name, (Label("done", "done"),)) for name in (LONG, WIDE, "é", "x" * 200)]
-    lines = diagram_text.drawn(diagram(tuple(boxes)), 80, plain=plain)
+    lines = characters.drawn(diagram(tuple(boxes)), 80, plain=plain)
     widths = {text.cells("".join(part.text for part in line)) for line in lines[3:]}
     assert len(widths) == 1
     if plain:
@@ -166,30 +167,30 @@ def test_a_person_sees_states_in_colour(stored: Project) -> None:
 # --- svg -----------------------------------------------------------------------------------------
 
 
-def texts(svg: str) -> list[str]:
-    return ["".join(each.itertext()) for each in ET.fromstring(svg).iter(f"{SVG}text")]
+def texts(image: str) -> list[str]:
+    return ["".join(each.itertext()) for each in ET.fromstring(image).iter(f"{SVG}text")]
 
 
 def test_the_svg_is_valid_and_says_all_that_the_text_says(stored: Project) -> None:
-    svg = drawn(stored, "executions", "graph", "outer:tx", "--format", "svg")
-    root = ET.fromstring(svg)
+    image = drawn(stored, "executions", "graph", "outer:tx", "--format", "svg")
+    root = ET.fromstring(image)
     assert root.tag == f"{SVG}svg"
     assert root.get("font-family") == "sans-serif"
     width, height = map(float, (root.get("viewBox") or "").split()[2:])
     assert (width, height) == (float(root.get("width", 0)), float(root.get("height", 0)))
-    shown = texts(svg)
+    shown = texts(image)
     for expected in ("outer:tx", "first", "last & least", "inner:inner-as-step-tx", "left"):
         assert expected in shown
     assert "when a <gift>: yes" in shown
     assert any(line.startswith("waiting") for line in shown)
-    assert "http" not in svg.replace("http://www.w3.org/2000/svg", "")
+    assert "http" not in image.replace("http://www.w3.org/2000/svg", "")
 
 
 def test_states_are_told_apart_without_colour() -> None:
     assert set(StepState) <= COLORS.keys() <= LOOKS.keys()
     for word in COLORS:
-        svg = diagram_svg.drawn(diagram((Box("a", (Label(word, word),)),)))
-        (group,) = ET.fromstring(svg).iter(f"{SVG}g")
+        image = svg.drawn(diagram((Box("a", (Label(word, word),)),)))
+        (group,) = ET.fromstring(image).iter(f"{SVG}g")
         assert word in ["".join(each.itertext()) for each in group.iter(f"{SVG}text")]
         assert len(list(group.iter(f"{SVG}path"))) == 1, f"{word} has no sign"
         frame = next(group.iter(f"{SVG}rect"))
@@ -208,12 +209,12 @@ def test_that_a_step_failed_is_seen_even_where_it_was_undone() -> None:
 )
 def test_any_name_is_valid_xml_and_fits_into_its_box(name: str) -> None:
     picture = diagram((Box(name, (Label("done", "done"),)), Box("other")), (Box("next"),))
-    ET.fromstring(diagram_svg.drawn(picture))
-    layout = diagram_layout.laid_out(picture)
-    (box,) = [each for each in layout.boxes if each.box.name == name]
+    ET.fromstring(svg.drawn(picture))
+    places = layout.laid_out(picture)
+    (box,) = [each for each in places.boxes if each.box.name == name]
     for line in box.lines:
-        font = diagram_layout.NAME_FONT if line.is_name else diagram_layout.LABEL_FONT
-        assert diagram_layout.width_of(line.text, font) <= box.width
+        font = layout.NAME_FONT if line.is_name else layout.LABEL_FONT
+        assert layout.width_of(line.text, font) <= box.width
 
 
 def test_boxes_do_not_overlap_and_lie_within_the_picture() -> None:
@@ -222,14 +223,14 @@ def test_boxes_do_not_overlap_and_lie_within_the_picture() -> None:
     stages: list[tuple[Box, ...]] = [(Box(f"s{n}", done),) for n in range(30)]
     stages[3] = tuple(Box(f"p{n}") for n in range(12))
     stages[5] = (Box("nested", (), inner), Box("beside"))
-    _check(diagram_layout.laid_out(diagram(*stages)))
+    _check(layout.laid_out(diagram(*stages)))
 
 
-def _check(layout: diagram_layout.Layout) -> None:
-    for box in layout.boxes:
-        assert 0 <= box.x <= box.x + box.width <= layout.width
-        assert 0 <= box.y <= box.y + box.height <= layout.height
-        for other in layout.boxes:
+def _check(places: layout.Layout) -> None:
+    for box in places.boxes:
+        assert 0 <= box.x <= box.x + box.width <= places.width
+        assert 0 <= box.y <= box.y + box.height <= places.height
+        for other in places.boxes:
             apart = (
                 box is other
                 or box.x + box.width <= other.x
@@ -239,7 +240,7 @@ def _check(layout: diagram_layout.Layout) -> None:
             )
             assert apart, (box, other)
         if box.inner is not None:
-            assert box.inner.width <= box.width - 2 * diagram_layout.PADDING
+            assert box.inner.width <= box.width - 2 * layout.PADDING
             _check(box.inner)
 
 
@@ -263,7 +264,7 @@ def test_mermaid_has_a_node_for_each_step_and_an_arrow_for_each_pair_of_stages(
 
 def test_no_name_breaks_out_of_a_mermaid_label() -> None:
     name = "\"]; end\n%% `x` <b> #35; & 'y' {z} é 日本"
-    body = diagram_mermaid.drawn(diagram((Box(name),)))
+    body = mermaid.drawn(diagram((Box(name),)))
     (node,) = [line for line in body.split("\n") if line.startswith("  n1[")]
     label = node.removeprefix('  n1["').removesuffix('"]')
     assert not set(label) & set("\"`<>[]{};%'#&") - set("#;")

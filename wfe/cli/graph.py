@@ -13,7 +13,7 @@ from wfe.cli.session import Session
 from wfe.errors import UsageError
 
 if TYPE_CHECKING:
-    from wfe.cli.diagram import Diagram
+    from wfe.cli.diagrams.diagram import Diagram
 
 _FORMATS = ("text", "mermaid", "svg")
 
@@ -34,7 +34,8 @@ def of_execution(
     wfe executions graph order-0042
     wfe executions graph order-0042 --format svg
     """
-    from wfe.cli import diagram, keys
+    from wfe.cli import keys
+    from wfe.cli.diagrams import diagram
     from wfe.clock import SystemClock
 
     _check(format)
@@ -57,7 +58,7 @@ def of_workflow(
     wfe workflows graph order
     wfe workflows graph order --format mermaid
     """
-    from wfe.cli import diagram
+    from wfe.cli.diagrams import diagram
 
     _check(format)
     workflow, _ = session.target(target)
@@ -80,13 +81,13 @@ def _print(session: Session, found: Diagram, format: str) -> int:
 
     match format:
         case "mermaid":
-            from wfe.cli import diagram_mermaid
+            from wfe.cli.diagrams import mermaid
 
-            output.write_line(diagram_mermaid.drawn(found))
+            output.write_line(mermaid.drawn(found))
         case "svg":
-            from wfe.cli import diagram_svg
+            from wfe.cli.diagrams import svg
 
-            output.write_line(diagram_svg.drawn(found))
+            output.write_line(svg.drawn(found))
         case _ if session.for_people:
             from wfe.cli.render import Screen
 
@@ -99,9 +100,10 @@ def _print(session: Session, found: Diagram, format: str) -> int:
 def _print_text(found: Diagram) -> None:
     import shutil
 
-    from wfe.cli import diagram_text, output
+    from wfe.cli import output
+    from wfe.cli.diagrams import characters
     from wfe.cli.looks import can_show_symbols
 
     width = shutil.get_terminal_size((100, 1)).columns
-    for line in diagram_text.drawn(found, width, plain=not can_show_symbols(sys.stdout)):
+    for line in characters.drawn(found, width, plain=not can_show_symbols(sys.stdout)):
         output.write_line("".join(part.text for part in line))

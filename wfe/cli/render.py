@@ -25,7 +25,7 @@ from wfe.cli.looks import can_show_symbols, look
 from wfe.model import Execution
 
 if TYPE_CHECKING:
-    from wfe.cli.diagram import Diagram
+    from wfe.cli.diagrams.diagram import Diagram
 
 _BRACKETS = {"": " ", "first": "┌", "middle": "│", "last": "└", "fold": "…"}
 _ASCII_BRACKETS = {"": " ", "first": "|", "middle": "|", "last": "|", "fold": "~"}
@@ -265,9 +265,9 @@ class Screen:
 
     def diagram(self, diagram: Diagram) -> None:
         """Boxes side by side, as many as there is room for."""
-        from wfe.cli import diagram_text
+        from wfe.cli.diagrams import characters
 
-        for line in diagram_text.drawn(diagram, self.width, plain=self._is_plain):
+        for line in characters.drawn(diagram, self.width, plain=self._is_plain):
             styles = ("bold" if part.word == "*" else look(part.word).ink for part in line)
             parts = [Text(part.text, style) for part, style in zip(line, styles, strict=True)]
             self.line(*parts)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from wfe.cli import text
-from wfe.cli.diagram import Box, Diagram, Label
+from wfe.cli.diagrams.diagram import Box, Diagram, Label
 
 #: Sizes of fonts, and the heights of lines in them.
 NAME_FONT, LABEL_FONT = 13.0, 11.0

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from wfe.cli import text
-from wfe.cli.diagram import Box, Diagram, Label
+from wfe.cli.diagrams.diagram import Box, Diagram, Label
 from wfe.cli.looks import look
 
 #: Cells of the text in the widest box.

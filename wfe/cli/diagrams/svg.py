@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wfe.cli import text
-from wfe.cli.colors import COLORS, NEUTRAL, Color
-from wfe.cli.diagram import Diagram
-from wfe.cli.diagram_layout import (
+from wfe.cli.diagrams.colors import COLORS, NEUTRAL, Color
+from wfe.cli.diagrams.diagram import Diagram
+from wfe.cli.diagrams.layout import (
     LABEL_FONT,
     LABEL_LINE,
     NAME_FONT,

@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from wfe.cli.colors import COLORS
-from wfe.cli.diagram import Box, Diagram
+from wfe.cli.diagrams.colors import COLORS
+from wfe.cli.diagrams.diagram import Box, Diagram
 from wfe.cli.looks import look
 
 #: What may stand in a quoted label as it is: letters of any script, digits, spaces and a few signs.
