@@ -35,7 +35,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
 
 def test_nothing_of_the_extras_is_imported_unless_asked_for(project: Project) -> None:
     program = (
-        "import sys; from wfe.cli import main; import wfe.cli.serving;"
+        "import sys; from wfe.cli import main; import wfe.cli.serving.process;"
         "main(['run', 'job', '--tx', 't1']);"
         f"print(*({set(_EXTRAS)!r} & set(sys.modules)), file=sys.stderr)"
     )

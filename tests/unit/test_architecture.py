@@ -84,7 +84,7 @@ ONLY_IN = {
     "typer": ("cli/",),
     "rich": ("cli/",),
     "croniter": ("scheduling/cron.py",),
-    "watchfiles": ("cli/reloads.py",),
+    "watchfiles": ("cli/serving/reloads.py",),
     "prometheus_client": ("telemetry/metrics.py",),
     "opentelemetry": ("telemetry/traces.py", "telemetry/export.py"),
 }

@@ -12,7 +12,7 @@ Key = Annotated[str, typer.Argument(metavar="KEY", help="See: wfe help keys.")]
 #: A workflow: see `Session.target`.
 Target = Annotated[str, typer.Argument(metavar="TARGET", help="NAME, FILE.py:NAME or MODULE:NAME.")]
 
-#: Of whatever serves: see `serving.reporter`.
+#: Of whatever serves: see `serving.process.reporter`.
 LogFormat = Annotated[
     str | None,
     typer.Option(

@@ -101,12 +101,12 @@ def schedule(
     plan = _plan(workflow, wanted, workflow.id if name is None else name)
     said = _told_of_others(session, plan, workflow, catalog)
 
-    from wfe.cli import serving
+    from wfe.cli.serving import process
 
-    shown = serving.reporter(session, log_format)
-    beside = serving.Beside()
+    shown = process.reporter(session, log_format)
+    beside = process.Beside()
     beside.said += said
-    return serving.serve(session, catalog, shown, plan, beside=beside)
+    return process.serve(session, catalog, shown, plan, beside=beside)
 
 
 def _schedule(cron: str | None, every: float | None, **options: Any) -> Schedule:

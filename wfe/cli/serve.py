@@ -49,15 +49,16 @@ def serve(
     wfe serve --watch
     wfe serve --metrics 127.0.0.1:9464
     """
-    from wfe.cli import serving, telemetry
+    from wfe.cli import telemetry
     from wfe.cli.extras import check_installed
+    from wfe.cli.serving import process
 
-    shown = serving.reporter(session, log_format)
+    shown = process.reporter(session, log_format)
     if watch:
         check_installed("--watch", "watchfiles", "watchfiles", "watch")
     catalog = _catalog(session)
     with contextlib.ExitStack() as stack:
-        beside = serving.Beside(watch=watch)
+        beside = process.Beside(watch=watch)
         if metrics is not None:
             counted, place = stack.enter_context(telemetry.metrics(session, metrics))
             beside.events.append(counted.on_event)
@@ -65,7 +66,7 @@ def serve(
             beside.said.append(f"Metrics are at {place}")
         if otel:
             beside.events.append(stack.enter_context(telemetry.traces(session)).on_event)
-        return serving.serve(session, catalog, shown, beside=beside)
+        return process.serve(session, catalog, shown, beside=beside)
 
 
 def _catalog(session: Session) -> Catalog:

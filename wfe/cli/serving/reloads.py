@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from wfe.authoring.registry import Registry
 from wfe.cli import text
-from wfe.cli.journal import Reporter, doubts
+from wfe.cli.serving.journal import Reporter, doubts
 from wfe.discover import shown
 from wfe.reloading import Reloaded, Reloader
 from wfe.runtime.engine import Engine

@@ -16,10 +16,10 @@ from typing import Any
 
 from wfe.cli.capture import stdout_kept
 from wfe.cli.foreground import Interrupts, engine_of, leave_running_steps, log_shown, set_out
-from wfe.cli.journal import Journal, Reporter, doubts
-from wfe.cli.reloads import Listeners, Reloads
+from wfe.cli.serving.journal import Journal, Reporter, doubts
+from wfe.cli.serving.reloads import Listeners, Reloads
+from wfe.cli.serving.supervisor import Supervisor, status_of
 from wfe.cli.session import Session
-from wfe.cli.supervisor import Supervisor, status_of
 from wfe.clock import SystemClock
 from wfe.discover import Catalog
 from wfe.errors import StoreError, UsageError
@@ -49,7 +49,7 @@ def reporter(session: Session, log_format: str | None) -> Reporter:
     if log_format not in (None, *_FORMATS):
         raise UsageError(f"--log-format {log_format!r} is none of {', '.join(_FORMATS)}.")
     if log_format is None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        from wfe.cli.board import Board
+        from wfe.cli.serving.board import Board
 
         return Board(session)
     return Journal(as_json=log_format == "json")

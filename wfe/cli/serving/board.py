@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from wfe.cli import text
 from wfe.cli.capture import another, lines_of_output
-from wfe.cli.journal import lateness
+from wfe.cli.serving.journal import lateness
 from wfe.clock import SystemClock
 from wfe.errors import WfeError
 from wfe.model import FINAL_STATES, Event, EventKind, ExecutionKey, StepKey
