@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.project import Project
-from wfe.cli.topics import TOPICS
+from wfe.cli.commands.help import TOPICS
 from wfe.config import SETTINGS
 
 

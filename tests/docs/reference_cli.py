@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.docs.markdown import fence, page, prose, table
 from wfe.cli.app import whole
+from wfe.cli.commands.help import TOPICS
 from wfe.cli.exit_codes import MEANINGS
-from wfe.cli.topics import TOPICS
 
 INTRO = """\
 Made from the program itself by `make docs`. Every command also explains itself with `--help`, and `wfe help

@@ -97,35 +97,37 @@ class _Place(NamedTuple):
 
 
 _COMMANDS = {
-    "run": _Place("wfe.cli.run", "Run a workflow and print its result."),
-    "executions": _Place("wfe.cli.executions", "Find executions and look at them."),
-    "step": _Place("wfe.cli.step", "See steps, and answer those that wait."),
-    "schedule": _Place("wfe.cli.schedule", "Run a workflow on a schedule, until Ctrl-C."),
-    "schedules": _Place("wfe.cli.schedules", "See and direct what runs by itself."),
+    "run": _Place("wfe.cli.commands.run", "Run a workflow and print its result."),
+    "executions": _Place("wfe.cli.commands.executions", "Find executions and look at them."),
+    "step": _Place("wfe.cli.commands.step", "See steps, and answer those that wait."),
+    "schedule": _Place("wfe.cli.commands.schedule", "Run a workflow on a schedule, until Ctrl-C."),
+    "schedules": _Place("wfe.cli.commands.schedules", "See and direct what runs by itself."),
     "serve": _Place(
-        "wfe.cli.serve",
+        "wfe.cli.commands.serve",
         "Run what is due: schedules of workflows, timers, and whatever a process that is gone has "
         "left, until Ctrl-C.",
     ),
-    "workflows": _Place("wfe.cli.workflows", "See what can be run."),
-    "gc": _Place("wfe.cli.sweeping", "Remove finished executions whose retention time has passed."),
-    "db": _Place("wfe.cli.db", "Look after the database file."),
+    "workflows": _Place("wfe.cli.commands.workflows", "See what can be run."),
+    "gc": _Place(
+        "wfe.cli.commands.gc", "Remove finished executions whose retention time has passed."
+    ),
+    "db": _Place("wfe.cli.commands.db", "Look after the database file."),
     "doctor": _Place(
-        "wfe.cli.doctor",
+        "wfe.cli.commands.doctor",
         "Look the database, the workflows and this machine through, and say what to do about what is "
         "wrong.",
     ),
     "config": _Place(
-        "wfe.cli.configuration",
+        "wfe.cli.commands.config",
         "Show every setting, and where its value came from: a flag, the environment, a file or the "
         "default, the first of these that has one.",
     ),
     "init": _Place(
-        "wfe.cli.init",
+        "wfe.cli.commands.init",
         "Make a folder to begin in: one workflow, its test, and a README that says how to go on.",
     ),
     "help": _Place(
-        "wfe.cli.topics",
+        "wfe.cli.commands.help",
         "Explain a topic: cron, environment, exit-codes, keys, lint, query or recording.",
     ),
 }

@@ -174,7 +174,7 @@ def _schedules(ctx: Any, incomplete: str) -> Sequence[str]:
 
 
 def _topics() -> Sequence[str]:
-    from wfe.cli.topics import TOPICS
+    from wfe.cli.commands.help import TOPICS
 
     return sorted(TOPICS)
 

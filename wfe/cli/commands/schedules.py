@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wfe.cli import ledger, scheduling
 from wfe.cli.command import command, group
+from wfe.cli.commands import ledger, scheduling
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.output import LIST_FORMATS, ONE_FORMATS, RUN_FORMATS
 from wfe.cli.session import Session

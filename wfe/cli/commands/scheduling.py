@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from wfe.cli.commands.ledger import Name, find
 from wfe.cli.consent import Yes
 from wfe.cli.exit_codes import ExitCode
-from wfe.cli.ledger import Name, find
 from wfe.cli.session import Session
 from wfe.cli.telling import tell
 from wfe.errors import NotFound, Refused, UsageError

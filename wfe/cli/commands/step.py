@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wfe.cli import steps
 from wfe.cli.command import command, group
+from wfe.cli.commands import steps
 from wfe.cli.output import LIST_FORMATS, ONE_FORMATS, RUN_FORMATS
 from wfe.cli.parameters import Key
 from wfe.cli.session import Session

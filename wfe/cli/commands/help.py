@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from wfe.cli import guides, text
+from wfe.cli import text
 from wfe.cli.command import alone, command
+from wfe.cli.commands import guides
 from wfe.cli.exit_codes import MEANINGS, ExitCode
 from wfe.cli.session import Session
 from wfe.cli.telling import width_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from wfe.cli import check, graph
 from wfe.cli.command import command, group
+from wfe.cli.commands import check, graph
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.output import LIST_FORMATS, ONE_FORMATS
 from wfe.cli.parameters import Target

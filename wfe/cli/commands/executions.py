@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wfe.cli import diff, following, graph, listing, mend, show, why
 from wfe.cli.command import command, group
+from wfe.cli.commands import diff, following, graph, listing, mend, show, why
 from wfe.cli.output import LIST_FORMATS, ONE_FORMATS, RUN_FORMATS
 
 app = group("Find executions and look at them.")
