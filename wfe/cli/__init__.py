@@ -1,4 +1,16 @@
-"""The command line. It holds no rules of its own: it parses, calls the library, renders."""
+"""The command line. It holds no rules of its own: it parses, calls the library, renders.
+
+Where to look: `commands` has what is typed, `app` the whole of it, `command` what all commands have in common.
+
+* What is read: `parameters`, `keys`, `inputs`; `consent` asks; `completion` and `shells` help who types.
+* What surrounds a command: `session`, `streams`, `capture`, `exit_codes`, `failures`, `extras`, `telemetry`.
+* What drives an execution: `foreground`, watched by `live` or `recorder`; `conclusion` says what came of it, and
+  `afterwards` does what is left. `serving` has what goes on until it is stopped. What others drive is read by
+  `follow`, and lists by `watching`.
+* What is said: `output` for programs, `render` for people (with `looks`, `text` and `meter`), `telling` beside both.
+* Of what: `documents`, `tree` (with `family`), `timeline`, `report`, `fields`, `differences`, `checks`, `diagrams`;
+  why it is so: `causes`, `endings`, and the `ways` out.
+"""
 
 from __future__ import annotations
 
