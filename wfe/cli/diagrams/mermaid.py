@@ -22,8 +22,8 @@ def drawn(diagram: Diagram) -> str:
     for word in sorted(chart.words):
         color = COLORS[word]
         dashes = ",stroke-dasharray:4 3" if color.is_dashed else ""
-        look = f"fill:{color.fill},stroke:{color.line},color:{color.ink}{dashes}"
-        lines.append(f"  classDef {word} {look}")
+        style = f"fill:{color.fill},stroke:{color.line},color:{color.ink}{dashes}"
+        lines.append(f"  classDef {word} {style}")
     return "\n".join(lines)
 
 
