@@ -108,8 +108,12 @@ class Session:
 
     def why_no_workflows(self) -> str:
         """A sentence for a catalog that is empty, though nothing failed to load."""
-        where = ", ".join(self.config.app) or f"no folder workflows/ in {self.config.root}"
-        return f"No workflows: {where}. Name a file or module with --app."
+        return f"No workflows: {self.where_workflows_are}. Name a file or module with --app."
+
+    @property
+    def where_workflows_are(self) -> str:
+        """Where they are looked for, as a part of a sentence."""
+        return ", ".join(self.config.app) or f"no folder workflows/ in {self.config.root}"
 
     def _without_workflows(self, target: str) -> WorkflowNotFound:
         return WorkflowNotFound(

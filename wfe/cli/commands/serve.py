@@ -81,9 +81,8 @@ def _catalog(session: Session) -> Catalog:
     for error in (*catalog.failures, *catalog.conflicts.values()):
         Failure.of(error).tell(color=session.colors(sys.stderr))
     if not catalog.registry.ids():
-        where = ", ".join(session.config.app) or f"no folder workflows/ in {session.config.root}"
         raise UsageError(
-            f"There is no workflow to serve: {where}.",
+            f"There is no workflow to serve: {session.where_workflows_are}.",
             hint="Name a file, folder or module with --app.",
         )
     return catalog
