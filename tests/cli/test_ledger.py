@@ -301,10 +301,13 @@ def test_a_backfill_that_is_interrupted_ends_and_is_finished_by_the_next(nightly
     span = ("--from", "2026-02-25", "--to", "2026-02-26T12:00Z")
     fill = ("schedules", "backfill", "nightly", *span, "-y")
     process = nightly.start(*fill)
-    until((nightly.root / "begun").exists)
-    process.send_signal(signal.SIGINT)
-    (nightly.root / "slow").unlink()
-    _, err = process.communicate(timeout=20)
+    try:
+        until((nightly.root / "begun").exists)
+        process.send_signal(signal.SIGINT)
+        (nightly.root / "slow").unlink()
+        _, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert "What is left is begun by wfe serve, or with: wfe schedules backfill nightly" in err
     told = [line.split("\t") for line in nightly.wfe(*fill).lines]
