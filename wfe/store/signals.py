@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 from peewee import SQL
@@ -145,7 +146,7 @@ def give_up(connection: Connection, owner: str) -> None:
 
 def holding(connection: Connection) -> list[str]:
     """The owners that live and hold their leases."""
-    return [owner for owner, lease in _leases(connection) if owners.holds(owner, lease)]
+    return [owner for owner, lease, _ in _leases(connection) if owners.holds(owner, lease)]
 
 
 def clear_away(connection: Connection) -> int:
@@ -158,10 +159,12 @@ def clear_away(connection: Connection) -> int:
 
 def gone(connection: Connection) -> list[str]:
     """Owners that are gone without having given up their leases, the oldest first."""
-    return [owner for owner, lease in _leases(connection) if not owners.holds(owner, lease)]
+    leases = sorted(_leases(connection), key=itemgetter(2))
+    return [owner for owner, lease, _ in leases if not owners.holds(owner, lease)]
 
 
-def _leases(connection: Connection) -> list[tuple[str, Lease]]:
-    columns = Owner.id, Owner.expires_at, Owner.beats_until
-    known = connection.run(Owner.select(*columns).order_by(Owner.since))
-    return [(owner, Lease(*lease)) for owner, *lease in known.fetchall()]
+def _leases(connection: Connection) -> list[tuple[str, Lease, int]]:
+    """Owner, lease, and since when it holds it."""
+    columns = Owner.id, Owner.expires_at, Owner.beats_until, Owner.since
+    known = connection.run(Owner.select(*columns))
+    return [(owner, Lease(*lease), since) for owner, *lease, since in known.fetchall()]
