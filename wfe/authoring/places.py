@@ -70,9 +70,13 @@ def place_in_code(function: Callable[..., Any]) -> Place | None:
 def names_around(function: Callable[..., Any]) -> dict[str, Any]:
     """The local names of the function in which `function` was just defined; empty where that is over."""
     code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None or "<locals>" not in code.co_qualname:
+        return {}
     frame: FrameType | None = sys._getframe(1)
-    while code is not None and frame is not None:
-        if any(constant is code for constant in frame.f_code.co_consts):
+    while frame is not None:
+        constants = frame.f_code.co_consts
+        # Equal ones are found fast, and are hardly ever another one's.
+        if code in constants and any(constant is code for constant in constants):
             return dict(frame.f_locals)
         frame = frame.f_back
     return {}

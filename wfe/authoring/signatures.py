@@ -6,6 +6,7 @@ Everything is decided where the function is defined; only annotations that canno
 
 from __future__ import annotations
 
+import builtins
 import functools
 import inspect
 import types
@@ -170,11 +171,17 @@ def _resolve(annotation: Any, function: Callable[..., Any], local_names: Mapping
         **local_names,
         **{name: cell.cell_contents for name, cell in enclosed if _is_filled(cell)},
     }
+    global_names = getattr(function, "__globals__", {})
+    if isinstance(annotation, str) and annotation.isidentifier():
+        # Most are the name of a class, and nothing has to be compiled for that.
+        for known in (names, global_names, vars(builtins)):
+            if annotation in known:
+                if isinstance(known[annotation], type):
+                    return known[annotation]
+                break
     holder = types.SimpleNamespace(__annotations__={"it": annotation})
     try:
-        hints = typing.get_type_hints(
-            holder, getattr(function, "__globals__", {}), names, include_extras=True
-        )
+        hints = typing.get_type_hints(holder, global_names, names, include_extras=True)
     except Exception:  # a name that is not there, or an expression that makes no sense (yet)
         return _UNRESOLVED
     return hints["it"]
