@@ -122,7 +122,8 @@ def test_a_person_is_told_where_only_children_are_found(stored: Project) -> None
         "No executions but for 1 is a step of others: see --all.\n",
     )
     assert listed(stored, "-q", "inner").err == ""
-    assert listed(stored, "-q", "zzz", "--color", "always").err == "No executions.\n"
+    # No id is of these letters: ULIDs have neither an I nor an O.
+    assert listed(stored, "-q", "nowhere-in", "--color", "always").err == "No executions.\n"
 
 
 def test_what_nobody_drives_is_found_as_interrupted(flows: Project) -> None:
