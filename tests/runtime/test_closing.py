@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import warnings
 from typing import Any
 
 import pytest
@@ -34,3 +36,25 @@ def test_a_caller_that_waits_is_told_that_the_engine_was_shut_down() -> None:
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(main())
+
+
+def test_what_had_no_time_to_begin_leaves_no_coroutine_behind() -> None:
+    called: list[str] = []
+
+    async def work(name: str) -> None:
+        called.append(name)
+
+    async def main() -> None:
+        async with Engine() as engine:
+            engine._driver.spawn(work, "cancelled")
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+            await asyncio.sleep(0)
+            engine._driver.spawn(work, "called")
+        engine._driver.spawn(work, "closed")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        asyncio.run(main())
+        gc.collect()
+    assert called == ["called"]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context, copy_context
 from datetime import datetime
 from typing import Any
@@ -152,14 +152,14 @@ class Driver:
         """Wake an execution at `moment`, whether it is live then or not."""
         self._timers.set(key, moment)
 
-    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+    def spawn(self, work: Callable[..., Awaitable[Any]], *arguments: Any) -> None:
         """Do something short in a task that is not lost: `close` waits for it, its failure is
         logged. It must not wait for a handler."""
         if self._is_closed:
-            work.close()
             return
         loop = asyncio.get_running_loop()
-        task = loop.create_task(self._supervised(work), context=self._context.copy())
+        # A coroutine made here would be left over where the task is cancelled before its first step.
+        task = loop.create_task(self._supervised(work, arguments), context=self._context.copy())
         self._chores.add(task)
 
     def rest(self, live: Live) -> None:
@@ -230,11 +230,13 @@ class Driver:
         while self._chores and (left := deadline - loop.time()) > 0:
             await asyncio.wait(set(self._chores), timeout=left)
 
-    async def _supervised(self, work: Coroutine[Any, Any, Any]) -> None:
+    async def _supervised(
+        self, work: Callable[..., Awaitable[Any]], arguments: tuple[Any, ...]
+    ) -> None:
         task = asyncio.current_task()
         assert task is not None
         try:
-            await work
+            await work(*arguments)
         except Exception:
             logger.exception("An internal task failed")
         finally:

@@ -776,20 +776,20 @@ class Engine:
         self._notices.of_end(live)
         head = live.execution.head
         if self._event_sink and head.root is None and head.state is ExecutionState.DONE:
-            self._driver.spawn(_released(self._event_sink, emitted_by(live.execution)))
+            self._driver.spawn(_released, self._event_sink, emitted_by(live.execution))
         if head.parent_step_idempotency_key is not None:
-            self._driver.spawn(self._nested.report(live, result_of(live.execution)))
+            self._driver.spawn(self._nested.report, live, result_of(live.execution))
         elif not policy.is_kept(head) and live.workflow.has_children:
-            self._driver.spawn(self._store.delete_children(live.key))
+            self._driver.spawn(self._store.delete_children, live.key)
 
     def _loaded(self, live: Live) -> None:
         """An execution is live again: what happened to its children meanwhile is to be heard."""
         if live.workflow.has_children:
-            self._driver.spawn(self._nested.catch_up(live))
+            self._driver.spawn(self._nested.catch_up, live)
 
     def _wake(self, key: ExecutionKey) -> None:
         """A deadline of this execution may have come."""
-        self._driver.spawn(self._look_at_deadlines(key))
+        self._driver.spawn(self._look_at_deadlines, key)
 
     async def _look_at_deadlines(self, key: ExecutionKey) -> None:
         try:

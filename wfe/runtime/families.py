@@ -27,7 +27,7 @@ class Families:
         """Nothing of this execution is at work: who waits for its family may be let go."""
         for key in _line(live):
             if self._audiences.has_patient(key):
-                self._driver.spawn(self._release(key))
+                self._driver.spawn(self._release, key)
 
     async def _release(self, key: ExecutionKey) -> None:
         execution = await self._look(key)

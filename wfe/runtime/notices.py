@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wfe.authoring.on_finish import DEFAULT_TIMEOUT, OnFinish, Told, on_finish
@@ -62,7 +63,7 @@ class _Teller(NamedTuple):
 
 
 #: Tells; gives the execution that does, where it is one.
-_Telling = Coroutine[Any, Any, _Teller | None]
+_Telling = Callable[[], Awaitable[_Teller | None]]
 
 
 class Notices:
@@ -118,7 +119,7 @@ class Notices:
         if not is_kept:
             told = self._told(live.workflow)
             assert told is not None
-            self._spawn(head.execution_id, self._tell_unkept(told, live.execution.copy()))
+            self._spawn(head.execution_id, partial(self._tell_unkept, told, live.execution.copy()))
         elif self._is_held_back:
             self.left.append(head.key)
         else:
@@ -165,7 +166,7 @@ class Notices:
             return False
 
     def _begin(self, notice: Notice) -> asyncio.Task[None]:
-        return self._spawn(notice.execution_id, self._send(notice))
+        return self._spawn(notice.execution_id, partial(self._send, notice))
 
     def _spawn(self, execution_id: str, work: _Telling) -> asyncio.Task[None]:
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(self._in_turn(work))
@@ -176,7 +177,7 @@ class Notices:
     async def _in_turn(self, work: _Telling) -> None:
         try:
             async with self._turns:
-                teller = await work
+                teller = await work()
             if teller is not None:
                 await self._rest(teller)
         except StoreError as error:
@@ -185,8 +186,6 @@ class Notices:
             logger.debug("A notice is left owed: the engine is closed")
         except Exception:
             logger.exception("A notice is left owed")
-        finally:
-            work.close()  # where its turn did not come
 
     async def _send(self, notice: Notice) -> _Teller | None:
         """Take it, tell, and settle it."""

@@ -77,7 +77,7 @@ class Watch:
         self._is_changed = True
         if not self._is_looking and self._is_watching:
             self._is_looking = True
-            self._driver.spawn(self._look())
+            self._driver.spawn(self._look)
 
     async def _look(self) -> None:
         try:
