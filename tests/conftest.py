@@ -67,6 +67,21 @@ def pytest_xdist_auto_num_workers() -> int | None:
     return (os.cpu_count() or 1) + 1
 
 
+def pytest_plugin_registered(plugin: Any) -> None:
+    """Have a worker of pytest-xdist tell nothing of a set-up or tear-down that went well: nobody looks
+    at that, and three messages for a test are dearer than most tests."""
+    if type(plugin).__name__ != "WorkerInteractor":
+        return
+    send = plugin.sendevent
+
+    def send_less(name: str, **details: Any) -> None:
+        report = details.get("data", {})
+        if name != "testreport" or report["when"] == "call" or report["outcome"] != "passed":
+            send(name, **details)
+
+    plugin.sendevent = send_less
+
+
 def pytest_collection_finish() -> None:
     """What has been collected lasts to the end: looking through it for garbage again and again is
     dear, and so is copying it for each process that is forked."""

@@ -113,15 +113,20 @@ def _ended(running: subprocess.Popen[bytes]) -> Ended:
 
 
 def until(found: Callable[[], object], seconds: float = 30) -> None:
-    """Return when `found` finds something; for what another process does, and tells nobody of.
+    """Return when `found` finds something; for what another process does, and tells nobody of. Looks
+    again and again, for a quarter of the time at most: that process may want the processor.
 
     Raises:
         AssertionError: it has found nothing for so long.
     """
     deadline = time.monotonic() + seconds
-    while not found():
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.01)
+    while True:
+        began = time.monotonic()
+        if found():
+            return
+        ended = time.monotonic()
+        assert ended < deadline, "it did not come"
+        time.sleep(max(0.01, 3 * (ended - began)))
 
 
 @contextlib.contextmanager
