@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 
 from tests.contract.support import begun, changed, new
+from tests.project import until
 from tests.store.support import kept, locked, parcel
 from wfe.errors import SkipExecutionError
 from wfe.model import Execution, ExecutionState
 from wfe.store.commits import Commits
 from wfe.store.connection import Connection
 from wfe.store.database import open_for_writing
-from wfe.store.writer import Packer, Parcel, Writer
+from wfe.store.writer import Outcome, Packer, Parcel, Writer
 
 
 class Bench:
@@ -100,10 +101,53 @@ def test_what_is_ready_together_shares_few_transactions_and_statements(bench: Be
         assert set(outcomes) == {True}
 
     bench.run(use)
-    assert bench.transactions <= 2
+    assert bench.transactions <= 4
     assert bench.hops <= 2
-    assert len(bench.statements) <= 60
+    assert len(bench.statements) <= 120
     assert Counter(bench.statements)["BEGIN"] == bench.transactions
+
+
+@pytest.mark.parametrize(("count", "hops"), [(199, 2), (200, 1)])
+def test_the_thread_goes_on_by_itself_where_much_lies_there(
+    bench: Bench, count: int, hops: int
+) -> None:
+    async def use(commits: Commits) -> None:
+        with commits._lock:
+            puts = [commits.put(parcel("first"), lone=False)]
+            until(lambda: not commits._queue)  # the thread has taken it
+            puts += [commits.put(parcel(f"t{number}"), lone=False) for number in range(count)]
+        assert set(await asyncio.gather(*puts)) == {True}
+
+    bench.run(use)
+    assert bench.transactions == 2
+    assert bench.hops == hops
+
+
+def test_other_work_for_the_thread_has_its_turn_however_much_comes(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, groups = Writer.write, list[int]()
+
+    async def use(commits: Commits) -> None:
+        loop = asyncio.get_running_loop()
+        coming = [(parcel(f"t{number}"), loop.create_future()) for number in range(90)]
+        futures = [future for _, future in coming]
+
+        def busy(writer: Writer, group: Sequence[Parcel], *, wait: bool = True) -> list[Outcome]:
+            groups.append(len(group))
+            for _ in range(min(3, len(coming))):
+                commits._queue.append(coming.pop())
+            return write(writer, group, wait=wait)
+
+        monkeypatch.setattr(Writer, "write", busy)
+        first = commits.put(parcel("first"), lone=False)
+        assert await commits.run(lambda: len(groups)) == 8
+        await first
+        await asyncio.gather(*futures)
+
+    monkeypatch.setattr("wfe.store.commits._MUCH", 3)
+    bench.run(use)
+    assert groups == [1] + [3] * 30
 
 
 def test_any_number_of_rows_is_written_by_few_statements(bench: Bench) -> None:

@@ -2,8 +2,9 @@
 
 One thread writes. `put` lays a parcel into a queue; where no group is being written, the thread is
 asked to write one. It takes what lies in the queue when it begins, and what comes meanwhile is the
-next group. A thousand executions that move at once cost a handful of commits, and the event loop
-waits neither for the disk nor for another process's lock.
+next group; where that is much already, it goes on with it by itself, while the loop still moves the rest.
+A thousand executions that move at once cost a few commits, and the event loop waits neither for the disk
+nor for another process's lock.
 
 A parcel that comes alone may be written at once, by the calling thread: handing it over and back
 takes as long as writing it. That is tried where nothing is queued, without waiting for any lock, and
@@ -29,6 +30,11 @@ _T = TypeVar("_T")
 
 #: The most parcels of one transaction: others may want to write, too.
 _MAX_GROUP = 2000
+
+#: So many parcels are worth a commit while others are still coming; and so many groups are written before
+#: other work for the thread has its turn.
+_MUCH = 200
+_IN_A_ROW = 8
 
 #: Seconds from which on a write at once counts as slow, and how many are not tried after one.
 _SLOW = 0.010
@@ -113,11 +119,17 @@ class Commits:
         return self._drain is not None and self._drain.get_loop() is loop
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None]:
-        self._drain = loop.run_in_executor(self._thread, self._write_group, loop)
+        self._drain = loop.run_in_executor(self._thread, self._write_groups, loop)
         return self._drain
 
-    def _write_group(self, asker: asyncio.AbstractEventLoop) -> None:
-        """In the thread. Whatever happens here, each future of the group gets an outcome."""
+    def _write_groups(self, asker: asyncio.AbstractEventLoop) -> None:
+        """In the thread."""
+        for left in reversed(range(_IN_A_ROW)):
+            if not self._write_group(asker, may_go_on=left > 0):
+                return
+
+    def _write_group(self, asker: asyncio.AbstractEventLoop, *, may_go_on: bool) -> bool:
+        """Whatever happens here, each future of the group gets an outcome. Is another one to follow?"""
         group = self._take_group()
         outcomes: list[Outcome]
         try:
@@ -128,9 +140,11 @@ class Commits:
         told: dict[asyncio.AbstractEventLoop, list[_Settled]] = {asker: []}
         for (_, future), outcome in zip(group, outcomes, strict=True):
             told.setdefault(future.get_loop(), []).append((future, outcome))
+        goes_on = may_go_on and len(self._queue) >= _MUCH
         for loop, settled in told.items():
             with suppress(RuntimeError):  # a loop that is closed has nobody who waits
-                loop.call_soon_threadsafe(self._written, loop, settled)
+                loop.call_soon_threadsafe(self._written, loop, settled, goes_on)
+        return goes_on
 
     def _take_group(self) -> list[_Entry]:
         """From the queue, in order; of one key one parcel, because a later one builds on it."""
@@ -145,8 +159,10 @@ class Commits:
         self._queue.extendleft(reversed(later))
         return group
 
-    def _written(self, loop: asyncio.AbstractEventLoop, settled: Iterable[_Settled]) -> None:
-        if self._is_draining(loop):
+    def _written(
+        self, loop: asyncio.AbstractEventLoop, settled: Iterable[_Settled], goes_on: bool
+    ) -> None:
+        if self._is_draining(loop) and not goes_on:
             self._drain = None
         for future, outcome in settled:
             if not future.done():  # cancelled: nobody waits any more
