@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -17,6 +16,7 @@ from wfe.cli.command import Group, print_help, root
 from wfe.cli.exit_codes import ExitCode
 from wfe.cli.failures import Failure, debugging
 from wfe.cli.session import colors_by_default
+from wfe.near import near_names
 
 
 class Root(Group):
@@ -200,9 +200,9 @@ def _meant_by(name: str, path: str) -> list[str]:
             others.setdefault(inner or outer, []).append(line)
             if line.rpartition(" ")[0] == path:
                 own.append(inner or outer)
-    if near := get_close_matches(name, own, n=1):
+    if near := near_names(name, own)[:1]:
         return [f"{path} {near[0]}"]
-    near = [name] if name in others else get_close_matches(name, others, n=1)
+    near = [name] if name in others else near_names(name, others)[:1]
     return [line for each in near for line in others[each]]
 
 
