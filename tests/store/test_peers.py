@@ -20,6 +20,7 @@ from wfe.errors import SkipExecutionError, StoreError, StoreUnusable
 from wfe.model import Execution, ExecutionKey, ExecutionState
 from wfe.store import heartbeat, owners, trouble
 from wfe.store.bell import Bell
+from wfe.store.connection import Connection
 from wfe.store.contract import Query, Settled, Signal
 from wfe.store.sqlite import SQLiteStore
 
@@ -300,6 +301,24 @@ async def test_who_watches_is_told_that_the_file_is_gone(store: SQLiteStore) -> 
         pass
     assert isinstance(error, StoreUnusable)
     assert "deleted" in error.message
+
+
+@on_loop
+async def test_a_file_that_is_taken_away_during_a_beat_is_told_to_be_gone(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def beat(self: heartbeat.Heartbeat, connection: Connection, bell: Bell) -> None:
+        store.path.unlink()
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(heartbeat.Heartbeat, "_beat", beat)
+    told: asyncio.Queue[StoreError | None] = asyncio.Queue()
+    beating = heartbeat.Heartbeat(store.path, busy_timeout=1)
+    beating.watch(told.put_nowait)
+    error = await told.get()
+    assert isinstance(error, StoreUnusable)
+    assert "deleted" in error.message
+    beating.stop()
 
 
 @on_loop

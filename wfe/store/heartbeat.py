@@ -116,7 +116,8 @@ class Heartbeat:
             except StoreBusy:
                 continue  # at the next beat
             except StoreError as error:
-                self._tell(error)
+                # What SQLite says of a file that has just been taken away is an error of the disk.
+                self._tell(error if self._is_in_place() else trouble.gone(self._path))
                 return
 
     def _beat(self, connection: Connection, bell: Bell) -> None:
@@ -145,8 +146,11 @@ class Heartbeat:
                 unchanged = 0
 
     def _check_place(self) -> None:
-        if trouble.identity(self._path) != self._file:
+        if not self._is_in_place():
             raise trouble.gone(self._path)
+
+    def _is_in_place(self) -> bool:
+        return trouble.identity(self._path) == self._file
 
     def _open(self) -> Connection:
         return Connection(self._path, mode="mode=rw", busy_timeout=self._busy_timeout, pragmas={})
