@@ -563,6 +563,25 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     parent_run_id: str | None = None
 
 
+def event_told(head: Head, entry: TimelineEvent, **told: Any) -> Event:
+    """What an entry of the timeline says, of an execution with this head; `told` are the fields that the
+    entry does not have."""
+    return Event(
+        kind=entry.kind,
+        workflow_id=head.workflow_id,
+        transaction_id=head.transaction_id,
+        run_id=head.run_id,
+        time=entry.time,
+        step=entry.step,
+        action=entry.action,
+        attempt=entry.attempt,
+        error=entry.error,
+        scope=entry.detail if entry.kind is EventKind.TIMEOUT else None,
+        message=entry.detail if entry.kind is EventKind.STEP_SKIPPED else None,
+        **told,
+    )
+
+
 class Acknowledgement(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """How a command was received, and where the execution stands at its return."""
 

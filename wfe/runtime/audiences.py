@@ -20,6 +20,7 @@ from wfe.model import (
     Json,
     StepStatus,
     TimelineEvent,
+    event_told,
 )
 from wfe.model import Event as PublicEvent
 from wfe.runtime.results import result_of
@@ -236,22 +237,13 @@ def public_event(
     head = execution.head
     is_finish = entry.kind is EventKind.FINISH
     is_done = head.state is ExecutionState.DONE
-    return PublicEvent(
-        kind=entry.kind,
-        workflow_id=head.workflow_id,
-        transaction_id=head.transaction_id,
-        run_id=head.run_id,
-        time=entry.time,
-        step=entry.step,
-        action=entry.action,
-        attempt=entry.attempt,
+    return event_told(
+        head,
+        entry,
         response=decoded(response),
-        error=entry.error,
         errors=execution.errors() if is_finish else (),
         state=head.state if is_finish else None,
         result=decoded(execution.result) if is_finish and is_done else None,
-        scope=entry.detail if entry.kind is EventKind.TIMEOUT else None,
-        message=entry.detail if entry.kind is EventKind.STEP_SKIPPED else None,
         parent_step_idempotency_key=head.parent_step_idempotency_key,
         parent_run_id=head.parent_run_id,
     )

@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from wfe.model import Changes, Event, Execution, ExecutionKey
+from wfe.model import Changes, Event, Execution, ExecutionKey, event_told
 from wfe.store.contract import CheckpointStore, Peers, Reader, Settled
 from wfe.store.ledger import Ledger
 from wfe.store.notices import Notices
@@ -147,21 +147,7 @@ class CrashingStore:
         await self.life.commit(write)
 
     def _note(self, changes: Changes) -> None:
-        head = changes.head
-        for entry in changes.events:
-            self.life.events.append(
-                Event(
-                    kind=entry.kind,
-                    workflow_id=head.workflow_id,
-                    transaction_id=head.transaction_id,
-                    run_id=head.run_id,
-                    time=entry.time,
-                    step=entry.step,
-                    action=entry.action,
-                    attempt=entry.attempt,
-                    error=entry.error,
-                )
-            )
+        self.life.events += [event_told(changes.head, entry) for entry in changes.events]
 
     async def delete(
         self, key: ExecutionKey, run_id: str, *, settled: Sequence[Settled] = ()

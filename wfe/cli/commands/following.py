@@ -171,19 +171,8 @@ class _Nobody:
 
 def _event(execution: Execution, entry: TimelineEvent) -> Event:
     """An entry of the timeline as it was told when it happened."""
-    from wfe.model import Event, EventKind, ExecutionState
+    from wfe.model import EventKind, ExecutionState, event_told
 
     head, is_end = execution.head, entry.kind is EventKind.FINISH
-    return Event(
-        kind=entry.kind,
-        workflow_id=head.workflow_id,
-        transaction_id=head.transaction_id,
-        run_id=head.run_id,
-        time=entry.time,
-        step=entry.step,
-        action=entry.action,
-        attempt=entry.attempt,
-        error=entry.error,
-        state=ExecutionState(entry.detail) if is_end and entry.detail else None,
-        scope=entry.detail if entry.kind is EventKind.TIMEOUT else None,
-    )
+    state = ExecutionState(entry.detail) if is_end and entry.detail else None
+    return event_told(head, entry, state=state)
